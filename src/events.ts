@@ -9,11 +9,23 @@ import type { LostReason, RefusalCode } from './errors.ts'
 
 /** One decision of a guard, published to `writefence:decision` once it is durable. */
 export interface DecisionEvent {
-  readonly verb: 'write' | 'within' | 'effect' | 'advance' | 'seal' | 'reopen' | 'resolve' | 'request'
-  /** `passed` is a request that needed no verdict; in report mode a refusal is only reported. */
+  readonly verb:
+    | 'write'
+    | 'within'
+    | 'effect'
+    | 'advance'
+    | 'seal'
+    | 'reopen'
+    | 'resolve'
+    | 'request'
+  /**
+   * `failed` is an effect that threw: the fence is kept. `passed` is a request that needed no
+   * verdict. Refusals have their code.
+   */
   readonly decision:
     | 'applied'
     | 'replayed'
+    | 'failed'
     | 'advanced'
     | 'sealed_now'
     | 'reopened'

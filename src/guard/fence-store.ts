@@ -107,7 +107,13 @@ export type Action =
   | { readonly kind: 'put'; readonly operation: OperationChange }
   | { readonly kind: 'delete' }
   /** Run the unit's effect and, where it names an operation, record it, both or neither. */
-  | { readonly kind: 'apply'; readonly generation: number; readonly fingerprint: string | undefined }
+  | {
+      readonly kind: 'apply'
+      readonly generation: number
+      readonly fingerprint: string | undefined
+      /** Run the effect and leave whatever record there is as it stands (report mode). */
+      readonly unrecorded?: true
+    }
 
 /** What a unit decided on a view: the engine carries it out and hands `answer` back. */
 export interface Step<A> {

@@ -48,12 +48,20 @@ export type Admission =
 export function admit(fence: Fence | undefined, token: FencingToken): Admission {
   const holder = holderOf(token)
   if (fence === undefined) {
-    return { admitted: true, fence: { generation: token.generation, holder, sealed: false }, moved: true }
+    return {
+      admitted: true,
+      fence: { generation: token.generation, holder, sealed: false },
+      moved: true,
+    }
   }
   if (token.generation < fence.generation) return { admitted: false, code: 'stale', fence }
   if (token.generation > fence.generation) {
     // A seal outlives the generation that set it: only reopening ends it (rule 16).
-    return { admitted: true, fence: { ...fence, generation: token.generation, holder }, moved: true }
+    return {
+      admitted: true,
+      fence: { ...fence, generation: token.generation, holder },
+      moved: true,
+    }
   }
   if (fence.holder.kind === 'unbound') {
     return { admitted: true, fence: { ...fence, holder }, moved: true }
@@ -81,7 +89,8 @@ export function decide(view: JobView, write: WriteClaim): Verdict {
     if (known.status === 'applied') {
       return { status: 'replay', highestGeneration, appliedGeneration: known.generation }
     }
-    if (known.status === 'in_flight' && !known.overdue) return refuse('in_flight', known.remainingMs)
+    if (known.status === 'in_flight' && !known.overdue)
+      return refuse('in_flight', known.remainingMs)
     // Unknown: it goes on only for a caller who takes over this very attempt.
     if (known.attemptId !== write.takes) return refuse('outcome_unknown')
   }

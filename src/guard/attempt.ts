@@ -1,0 +1,128 @@
+/** One run of an operation that was reserved: perform it, then settle what became of it. */
+
+import { AttemptSupersededError, NotAppliedError } from '../errors.ts'
+import { publishFault } from '../events.ts'
+import { encodeResult } from './codec.ts'
+import type { EffectPlan } from './effect.ts'
+import type { JobKey, StoreMode } from './fence-store.ts'
+import { applied, type Outcome, refusal, reportRuling } from './outcome.ts'
+import type { Ending } from './settle.ts'
+import { type Ruling, settleUnit } from './units.ts'
+
+export interface Attempt {
+  readonly job: JobKey
+  /** The caller's, or an id that nobody else can name. */
+  readonly operationId: string
+  readonly attemptId: string
+  readonly named: boolean
+}
+
+// Above this, timers fire at once (a signed 32-bit count of milliseconds).
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+/** Runs the callback under a signal that aborts at the deadline. */
+export async function runEffectCallback<Tx, Mode extends StoreMode, R>(
+  plan: EffectPlan<Tx, Mode, R>,
+  { operationId }: Attempt,
+): Promise<R> {
+  const { deadlineMs, order } = plan
+  const controller = new AbortController()
+  const late = () =>
+    controller.abort(new DOMException(`past its deadline of ${deadlineMs} ms`, 'TimeoutError'))
+  const timer = deadlineMs > LONGEST_TIMER_MS ? undefined : setTimeout(late, deadlineMs)
+  try {
+    return await plan.perform({ signal: controller.signal, token: order.token, operationId })
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+export async function performReserved<Tx, Mode extends StoreMode, R>(
+  plan: EffectPlan<Tx, Mode, R>,
+  attempt: Attempt,
+  ruling: Ruling,
+): Promise<Outcome<R>> {
+  let result: R
+  try {
+    result = await runEffectCallback(plan, attempt)
+  } catch (error) {
+    const proven = error instanceof NotAppliedError || plan.errorsMean === 'not_applied'
+    // The caller gets his effect's own error: what the record says is told to subscribers.
+    await settleAttempt(plan, attempt, { status: proven ? 'not_applied' : 'unknown' })
+    reportRuling('effect', plan.order, ruling, 'failed')
+    throw error
+  }
+  const spelled = spell(plan, attempt, result)
+  const settled = await settleAttempt(plan, attempt, spelled.ending)
+  if (settled.status === 'superseded') throw settled.error
+  if (settled.status === 'failed' && plan.onUnknown === 'rerun') {
+    // The next caller will run it again: this one must not be told that it is done.
+    throw notSettled(plan, ruling, settled.error)
+  }
+  reportRuling('effect', plan.order, ruling)
+  if (spelled.error !== undefined) throw spelled.error
+  return applied(plan.order, ruling.verdict, result)
+}
+
+/**
+ * How the attempt ended well. An unnamed operation only held newer generations back: nobody can
+ * ask for it again, so its record goes. A result that cannot be spelled is recorded as done
+ * without it, since running the effect once more would be worse; the caller gets the error.
+ */
+function spell<Tx, Mode extends StoreMode, R>(
+  plan: EffectPlan<Tx, Mode, R>,
+  attempt: Attempt,
+  result: R,
+): { readonly ending: Ending; readonly error?: unknown } {
+  if (!attempt.named) return { ending: { status: 'not_applied' } }
+  try {
+    return { ending: { status: 'applied', result: encodeResult(result, plan.codec) } }
+  } catch (error) {
+    return { ending: { status: 'applied', result: undefined }, error }
+  }
+}
+
+type Settled =
+  | { readonly status: 'settled' }
+  | { readonly status: 'superseded' | 'failed'; readonly error: unknown }
+
+async function settleAttempt<Tx, Mode extends StoreMode, R>(
+  plan: EffectPlan<Tx, Mode, R>,
+  attempt: Attempt,
+  ending: Ending,
+): Promise<Settled> {
+  const { job, operationId } = attempt
+  const known = { ...job, generation: plan.order.token.generation, operationId }
+  try {
+    const { answer } = await plan.store.transact(settleUnit<Tx, Mode>(attempt, ending))
+    if (!answer.settled) {
+      const error = new AttemptSupersededError({ jobId: job.jobId, operationId })
+      publishFault({ fault: 'attempt_superseded', ...known, error })
+      return { status: 'superseded', error }
+    }
+    if (answer.late) publishFault({ fault: 'settled_late', ...known })
+    return { status: 'settled' }
+  } catch (error) {
+    publishFault({ fault: 'settle_failed', ...known, error })
+    return { status: 'failed', error }
+  }
+}
+
+function notSettled<Tx, Mode extends StoreMode, R>(
+  plan: EffectPlan<Tx, Mode, R>,
+  ruling: Ruling,
+  cause: unknown,
+): Error {
+  const { highestGeneration } = ruling.verdict
+  return refusal(
+    plan.order,
+    {
+      status: 'refuse',
+      code: 'outcome_unknown',
+      highestGeneration,
+      operationApplied: undefined,
+      retryAfterMs: undefined,
+    },
+    cause,
+  )
+}
