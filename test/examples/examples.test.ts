@@ -1,0 +1,31 @@
+import { execFile } from 'node:child_process'
+import { existsSync, readdirSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { describe, expect, it } from 'vitest'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const folder = `${root}examples`
+const numbered = existsSync(folder)
+  ? readdirSync(folder).filter((name) => /^\d\d-[a-z0-9-]+\.ts$/.test(name))
+  : []
+
+describe('the examples', () => {
+  it('are numbered from 01 without a gap', () => {
+    const expected = numbered.map((_, index) => String(index + 1).padStart(2, '0'))
+    expect(numbered.length).toBeGreaterThan(0)
+    expect(numbered.map((name) => name.slice(0, 2))).toEqual(expected)
+  })
+
+  // Each asserts what it shows, so one that ends well has shown it. It runs as a user runs it: a
+  // process of its own, from an empty environment but for what Node itself needs.
+  it.each(numbered)('%s ends well', async (name) => {
+    const { PATH } = process.env
+    const run = promisify(execFile)(process.execPath, ['--import', 'tsx', `${folder}/${name}`], {
+      cwd: root,
+      env: { PATH },
+      timeout: 15_000,
+    })
+    await expect(run).resolves.toMatchObject({ stderr: '' })
+  })
+})
