@@ -3,9 +3,9 @@
 import ts from 'typescript'
 import { nodesOf, place, type Source } from './project.ts'
 
-export const MAX_FILE_LINES = 300
-export const MAX_FUNCTION_LINES = 69
-export const MAX_COLUMNS = 100
+const MAX_FILE_LINES = 300
+const MAX_FUNCTION_LINES = 69
+const MAX_COLUMNS = 100
 
 export type ShapeRule = (source: Source) => string[]
 
