@@ -6,6 +6,14 @@
  * Members that are not known are ignored; those that are known are checked, nothing is coerced.
  */
 
+import {
+  checkAtLeast,
+  checkClaim,
+  checkLeaseKey,
+  checkLeasePrune,
+  checkLeaseQuery,
+  checkRenewal,
+} from '../lease/lease-arguments.ts'
 import type {
   ClaimRequest,
   ClaimResult,
@@ -18,14 +26,6 @@ import type {
   ReleaseResult,
   RenewResult,
 } from '../lease/lease-store.ts'
-import {
-  checkAtLeast,
-  checkClaim,
-  checkLeaseKey,
-  checkLeasePrune,
-  checkLeaseQuery,
-  checkRenewal,
-} from '../lease-arguments.ts'
 import { checkDuration } from '../options.ts'
 import { checkGeneration, checkId } from '../token.ts'
 import {

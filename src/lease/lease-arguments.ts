@@ -4,8 +4,8 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { checkChoice, checkCount, checkDuration } from './options.ts'
-import { checkGeneration, checkId, MAX_GENERATION } from './token.ts'
+import { checkChoice, checkCount, checkDuration } from '../options.ts'
+import { checkGeneration, checkId, MAX_GENERATION } from '../token.ts'
 
 /** A leaseId of 128 random bits: nobody can guess it, no two claims share it. */
 export function newLeaseId(): string {
