@@ -60,7 +60,8 @@ export function problemStatus(code: ProblemCode): number {
 
 /** The body that tells of an error. The cause, and what a driver said, stay on this side. */
 export function problemOf(error: ProblemError): Problem {
-  const { code, retryable } = error
+  const { retryable } = error
+  const code: ProblemCode = error.code
   const [status, title] = PROBLEMS[code]
   // The package's page explains each code; the address identifies, it need not be followed.
   const named = { type: `https://www.npmjs.com/package/writefence#${code}`, title, status }
