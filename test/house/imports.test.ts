@@ -30,10 +30,18 @@ describe('circles of imports', () => {
   it('would be caught', () => {
     const ring = [
       { path: 'src/a.ts', text: `import './b.ts'` },
-      { path: 'src/b.ts', text: `import type { C } from './c.ts'` },
-      { path: 'src/c.ts', text: `import './b.ts'` },
+      { path: 'src/b.ts', text: `import { c } from './c.ts'` },
+      { path: 'src/c.ts', text: `export * from './b.ts'` },
     ]
     expect(circles(ring)).toEqual(['src/b.ts -> src/c.ts -> src/b.ts'])
+  })
+
+  it('may be made of types', () => {
+    const ring = [
+      { path: 'src/a.ts', text: `import { b } from './b.ts'` },
+      { path: 'src/b.ts', text: `import type { A } from './a.ts'` },
+    ]
+    expect(circles(ring)).toEqual([])
   })
 })
 
