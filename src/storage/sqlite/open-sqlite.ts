@@ -1,0 +1,50 @@
+import Database from 'better-sqlite3'
+import { checkDuration } from '../../options.ts'
+
+export interface OpenSqliteOptions {
+  /**
+   * How long SQLite itself waits for another connection's lock, in milliseconds; 20 unless told.
+   * This wait blocks the event loop; the stores wait much longer, but without blocking.
+   */
+  readonly busyTimeoutMs?: number | undefined
+}
+
+const OPEN_TIMEOUT_MS = 10_000
+
+/**
+ * Opens a database for the stores: write-ahead log, `synchronous = FULL`, foreign keys on. The file
+ * must be on a local disk of one host, since SQLite's locks and shared memory do not span hosts.
+ * `':memory:'` is for tests: it ends with the handle, and its fences with it.
+ * @throws Error of the driver where the file cannot be opened, Error where it cannot have a log
+ */
+export function openSqlite(path: string, options: OpenSqliteOptions = {}): Database.Database {
+  const busyTimeoutMs = checkDuration('busyTimeoutMs', options.busyTimeoutMs ?? 20, 0)
+  const db = new Database(path, { timeout: OPEN_TIMEOUT_MS })
+  try {
+    const journal = setJournal(db)
+    if (journal !== 'wal' && !db.memory) {
+      throw new Error(`cannot keep a write-ahead log beside ${path} (journal_mode is ${journal})`)
+    }
+    db.pragma('synchronous = FULL')
+    db.pragma('foreign_keys = ON')
+    db.pragma(`busy_timeout = ${busyTimeoutMs}`)
+    return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+/** Several processes that open a new file at once can meet a lock that no time-out waits for. */
+function setJournal(db: Database.Database): unknown {
+  const pause = new Int32Array(new SharedArrayBuffer(4))
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return db.pragma('journal_mode = WAL', { simple: true })
+    } catch (error) {
+      const busy = error instanceof Database.SqliteError && error.code.startsWith('SQLITE_BUSY')
+      if (!busy || tries >= 100) throw error
+      Atomics.wait(pause, 0, 0, 10)
+    }
+  }
+}
