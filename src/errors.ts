@@ -163,7 +163,10 @@ export class LeaseLostError extends WritefenceError {
     lease: { jobId: string; generation: number },
     options?: ErrorOptions,
   ) {
-    super(`lost the lease on ${quote(lease.jobId)} at generation ${lease.generation}: ${reason}`, options)
+    super(
+      `lost the lease on ${quote(lease.jobId)} at generation ${lease.generation}: ${reason}`,
+      options,
+    )
     this.reason = reason
     this.jobId = lease.jobId
     this.generation = lease.generation
@@ -202,7 +205,8 @@ export class NotAppliedError extends WritefenceError {
 }
 
 function refusalMessage(code: RefusalCode, refusal: Refusal): string {
-  const says = code in REFUSALS ? REFUSALS[code as VerdictCode].says : REQUEST_REFUSALS[code as RequestCode]
+  const says =
+    code in REFUSALS ? REFUSALS[code as VerdictCode].says : REQUEST_REFUSALS[code as RequestCode]
   const highest =
     refusal.highestGeneration === undefined ? '' : `, highest seen ${refusal.highestGeneration}`
   return `${code}: ${says} (job ${quote(refusal.jobId)}, generation ${refusal.generation}${highest})`

@@ -42,7 +42,9 @@ function checkInteger(
   unit: string,
 ): number {
   if (typeof value !== 'number') {
-    throw new TypeError(`${name} must be a number${unit}, not ${value === null ? 'null' : typeof value}`)
+    throw new TypeError(
+      `${name} must be a number${unit}, not ${value === null ? 'null' : typeof value}`,
+    )
   }
   if (!Number.isInteger(value) || value < min || value > max) {
     throw new RangeError(`${name} must be an integer from ${min} to ${max}${unit}, not ${value}`)
