@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
@@ -15,6 +15,12 @@ describe('the examples', () => {
     const expected = numbered.map((_, index) => String(index + 1).padStart(2, '0'))
     expect(numbered.length).toBeGreaterThan(0)
     expect(numbered.map((name) => name.slice(0, 2))).toEqual(expected)
+  })
+
+  it.each(numbered)('%s asserts what it shows', (name) => {
+    expect(readFileSync(`${folder}/${name}`, 'utf8')).toMatch(
+      /^import .* from 'node:assert\/strict'$/m,
+    )
   })
 
   // Each asserts what it shows, so one that ends well has shown it. It runs as a user runs it: a
