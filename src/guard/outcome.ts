@@ -78,13 +78,7 @@ export function refusal(order: WriteOrder, verdict: Refused, cause?: unknown): W
 /** A write whose fate is not known may be repeated only under an operation id (rule 19). */
 export function unavailable(order: WriteOrder, error: unknown): unknown {
   if (!(error instanceof StoreUnavailableError)) return error
-  publishFault({
-    fault: 'store_unavailable',
-    ...order.job,
-    generation: order.token.generation,
-    operationId: order.operationId,
-    error,
-  })
+  publishFault({ fault: 'store_unavailable', ...about(order), error })
   if (order.operationId !== undefined) return error
   return new StoreUnavailableError(error.message, { cause: error.cause ?? error, retryable: false })
 }
@@ -97,21 +91,20 @@ export function reportRuling(
 ): void {
   const { verdict, tookOverFrom } = ruling
   const decision = failed ?? decisionOf(verdict)
-  const known = {
-    ...order.job,
-    generation: order.token.generation,
-    operationId: order.operationId,
-  }
-  publishDecision({
+  publishDecision(() => ({
     verb,
     decision,
-    ...known,
+    ...about(order),
     highestGeneration: verdict.highestGeneration,
     tookOverFrom,
     provisional: verb === 'within' ? true : undefined,
     reportOnly: order.mode === 'report' ? true : undefined,
-  })
-  if (decision === 'conflict') publishFault({ fault: 'conflict', ...known })
+  }))
+  if (decision === 'conflict') publishFault({ fault: 'conflict', ...about(order) })
+}
+
+function about({ job, token, operationId }: WriteOrder) {
+  return { ...job, generation: token.generation, operationId }
 }
 
 function decisionOf(verdict: Verdict): DecisionEvent['decision'] {

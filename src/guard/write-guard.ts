@@ -183,7 +183,7 @@ export class WriteGuard<Tx, Mode extends StoreMode> {
     const { answer } = await this.store.transact(reopenUnit<Tx, Mode>(job))
     const generation = answer.state?.highestGeneration
     if (answer.reopened)
-      publishDecision({ verb: 'reopen', decision: 'reopened', ...job, generation })
+      publishDecision(() => ({ verb: 'reopen', decision: 'reopened', ...job, generation }))
     return answer.state
   }
 
@@ -229,7 +229,7 @@ export class WriteGuard<Tx, Mode extends StoreMode> {
       throw new WriteRefusedError('in_flight', { ...job, operationId, generation, retryAfterMs })
     }
     if (answer.status === 'resolved') {
-      publishDecision({ verb: 'resolve', decision: 'resolved', ...job, operationId })
+      publishDecision(() => ({ verb: 'resolve', decision: 'resolved', ...job, operationId }))
     }
     return { status: answer.status }
   }
@@ -259,14 +259,14 @@ export class WriteGuard<Tx, Mode extends StoreMode> {
     const { answer } = await this.store.transact(unit)
     if (!answer.admitted) {
       const { code, highestGeneration } = answer
-      publishDecision({ verb, decision: code, ...known, highestGeneration })
+      publishDecision(() => ({ verb, decision: code, ...known, highestGeneration }))
       if (code === 'conflict') publishFault({ fault: 'conflict', ...known })
       throw new WriteRefusedError(code, { ...known, highestGeneration })
     }
     const { state, tookOverFrom } = answer
     const decision = verb === 'seal' ? 'sealed_now' : 'advanced'
     const { highestGeneration } = state
-    publishDecision({ verb, decision, ...known, highestGeneration, tookOverFrom })
+    publishDecision(() => ({ verb, decision, ...known, highestGeneration, tookOverFrom }))
     return state
   }
 }

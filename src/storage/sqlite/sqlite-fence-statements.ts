@@ -13,25 +13,24 @@ import type {
 } from '../../guard/fence-store.ts'
 import { prepare, SQL_NOW, type SqliteDatabase } from './sqlite-database.ts'
 
-interface FenceRow {
-  generation: number
+/** A job as one statement reads it: its fence, the unit's own operation, whether there are others. */
+interface ViewRow {
+  fence: number | null
   holder: Holder['kind']
   lease_id: string
   sealed: number
-}
-
-interface OperationRow {
-  status: Operation['status']
-  generation: number
+  generation: number | null
   fingerprint: string | null
-  attempt_id: string
-  deadline: number
+  attempt_id: string | null
+  deadline: number | null
   result: string | null
+  others: number
 }
 
 const AT = `coalesce(?, ${SQL_NOW})`
-const UNSETTLED = "status <> 'applied'"
-const STATUS_BY = "CASE WHEN status = 'in_flight' AND deadline <= ? THEN 'overdue' ELSE status END"
+const UNSETTLED = 'attempt_id IS NOT NULL'
+const STATUS_BY =
+  "CASE WHEN deadline IS NULL THEN 'unknown' WHEN deadline <= ? THEN 'overdue' ELSE 'in_flight' END"
 
 export type SqliteFenceStatements = ReturnType<typeof fenceStatements>
 
@@ -48,16 +47,11 @@ export function fenceStatements(db: SqliteDatabase, now: (() => number) | undefi
     lock: ({ scope, jobId }: JobKey) => sql.lock.run(scope, jobId),
 
     view({ scope, jobId }: JobKey, operationId: string | undefined, census: boolean): JobView {
-      const fence = sql.fence.get(scope, jobId) as FenceRow | undefined
-      const row =
-        operationId === undefined
-          ? undefined
-          : (sql.operation.get(scope, jobId, operationId) as OperationRow | undefined)
-      const others = sql.pending.get(scope, jobId, operationId ?? null) !== undefined
+      const row = sql.view.get(scope, jobId, operationId ?? null) as ViewRow
       return {
-        fence: fence === undefined ? undefined : toFence(fence),
-        operation: row === undefined ? undefined : toOperation(row, time),
-        pending: others ? pendingOf(scope, jobId, operationId) : {},
+        fence: toFence(row),
+        operation: toOperation(row, time),
+        pending: row.others === 1 ? pendingOf(scope, jobId, operationId) : {},
         census: census ? (sql.census.all(time(), scope, jobId) as CensusRow[]) : undefined,
       }
     },
@@ -113,6 +107,10 @@ export function fenceStatements(db: SqliteDatabase, now: (() => number) | undefi
   }
 }
 
+// The planner would walk all records of a job rather than the few that are unsettled. A partial
+// index serves only where its condition stands in the query, word for word.
+const INDEXED = 'INDEXED BY writefence_operation_unsettled'
+
 function prepareAll(db: SqliteDatabase) {
   const one = (text: string) => prepare(db, text)
   const savepoint = (name: string) => ({
@@ -121,67 +119,68 @@ function prepareAll(db: SqliteDatabase) {
     undo: one(`ROLLBACK TO ${name}`),
   })
   const job = 'scope = ? AND job_id = ?'
-  // SQLite uses a partial index only where its condition stands in the query, word for word.
-  const other = `${job} AND ${UNSETTLED} AND status = 'in_flight' AND operation_id IS NOT ?`
-  const insert = (columns: string, values: string) =>
+  const other = `${job} AND ${UNSETTLED} AND operation_id IS NOT ?`
+  const put = (columns: string, values: string) =>
     one(`INSERT OR REPLACE INTO writefence_operation
-      (scope, job_id, operation_id, generation, fingerprint, ${columns}, status)
+      (scope, job_id, operation_id, generation, fingerprint, ${columns})
       VALUES (?, ?, ?, ?, ?, ${values})`)
   return {
     writefence_unit: savepoint('writefence_unit'),
     writefence_effect: savepoint('writefence_effect'),
     now: one(`SELECT ${SQL_NOW} AS now`),
     lock: one(`UPDATE writefence_fence SET generation = generation WHERE ${job}`),
-    fence: one(`SELECT generation, holder, lease_id, sealed FROM writefence_fence WHERE ${job}`),
-    operation: one(`SELECT status, generation, fingerprint, attempt_id, deadline, result
-      FROM writefence_operation WHERE ${job} AND operation_id = ?`),
-    pending: one(`SELECT 1 FROM writefence_operation WHERE ${other} LIMIT 1`),
-    oldestInFlight: one(`SELECT generation, deadline FROM writefence_operation
+    view: one(`SELECT f.generation AS fence, holder, lease_id, sealed, o.generation,
+        fingerprint, attempt_id, deadline, result, EXISTS (SELECT 1 FROM writefence_operation AS u ${INDEXED}
+          WHERE u.scope = k.scope AND u.job_id = k.job_id AND u.attempt_id IS NOT NULL
+            AND u.deadline IS NOT NULL AND u.operation_id IS NOT k.operation_id) AS others
+      FROM (SELECT ? AS scope, ? AS job_id, ? AS operation_id) AS k
+      LEFT JOIN writefence_fence AS f ON f.scope = k.scope AND f.job_id = k.job_id
+      LEFT JOIN writefence_operation AS o
+        ON o.scope = k.scope AND o.job_id = k.job_id AND o.operation_id = k.operation_id`),
+    oldestInFlight: one(`SELECT generation, deadline FROM writefence_operation ${INDEXED}
       WHERE ${other} AND deadline > ? ORDER BY generation LIMIT 1`),
-    oldestOverdue: one(`SELECT generation FROM writefence_operation
+    oldestOverdue: one(`SELECT generation FROM writefence_operation ${INDEXED}
       WHERE ${other} AND deadline <= ? ORDER BY generation LIMIT 1`),
     census: one(`SELECT ${STATUS_BY} AS status, generation, count(*) AS count
-      FROM writefence_operation WHERE ${job} AND ${UNSETTLED} GROUP BY 1, 2`),
+      FROM writefence_operation ${INDEXED} WHERE ${job} AND ${UNSETTLED} GROUP BY 1, 2`),
     putFence:
       one(`INSERT INTO writefence_fence (scope, job_id, generation, holder, lease_id, sealed)
       VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (scope, job_id) DO UPDATE SET
       generation = excluded.generation, holder = excluded.holder,
       lease_id = excluded.lease_id, sealed = excluded.sealed`),
-    putInFlight: insert('attempt_id, deadline', `?, ${AT} + ?, 'in_flight'`),
-    putUnknown: insert('attempt_id', `?, 'unknown'`),
-    putApplied: insert('applied_at, result', `${AT}, ?, 'applied'`),
+    putInFlight: put('attempt_id, deadline', `?, ${AT} + ?`),
+    putUnknown: put('attempt_id', '?'),
+    putApplied: put('applied_at, result', `${AT}, ?`),
     setResult: one(`UPDATE writefence_operation SET result = ? WHERE ${job} AND operation_id = ?`),
     deleteOperation: one(`DELETE FROM writefence_operation WHERE ${job} AND operation_id = ?`),
     list: one(`SELECT scope, job_id AS jobId, operation_id AS operationId, generation,
-        ${STATUS_BY} AS status FROM writefence_operation
+        ${STATUS_BY} AS status FROM writefence_operation ${INDEXED}
       WHERE ${UNSETTLED} AND (? IS NULL OR scope = ?) AND (? IS NULL OR job_id = ?)
       ORDER BY generation, scope, job_id, operation_id LIMIT ?`),
     prune: one(`DELETE FROM writefence_operation WHERE (scope, job_id, operation_id) IN (
       SELECT o.scope, o.job_id, o.operation_id FROM writefence_operation AS o
-      WHERE o.status = 'applied' AND o.applied_at <= ${AT} - ?
+      WHERE o.applied_at <= ${AT} - ?
         AND (NOT ? OR EXISTS (SELECT 1 FROM writefence_fence AS f
           WHERE f.scope = o.scope AND f.job_id = o.job_id AND f.sealed))
       ORDER BY o.applied_at LIMIT ?)`),
   }
 }
 
-function toFence({ generation, holder, lease_id, sealed }: FenceRow): Fence {
+function toFence({ fence: generation, holder, lease_id, sealed }: ViewRow): Fence | undefined {
+  if (generation === null) return undefined
   const by: Holder = holder === 'lease' ? { kind: 'lease', leaseId: lease_id } : { kind: holder }
   return { generation, holder: by, sealed: sealed === 1 }
 }
 
-function toOperation(row: OperationRow, time: () => number): Operation {
-  const { generation, attempt_id: attemptId } = row
+function toOperation(row: ViewRow, time: () => number): Operation | undefined {
+  const { generation, attempt_id: attemptId, deadline } = row
+  if (generation === null) return undefined
   const fingerprint = row.fingerprint ?? undefined
-  switch (row.status) {
-    case 'applied':
-      return { status: 'applied', generation, fingerprint, result: row.result ?? undefined }
-    case 'unknown':
-      return { status: 'unknown', generation, fingerprint, attemptId }
-    case 'in_flight': {
-      const remainingMs = Math.max(0, row.deadline - time())
-      const overdue = remainingMs === 0
-      return { status: 'in_flight', generation, fingerprint, attemptId, overdue, remainingMs }
-    }
+  if (attemptId === null) {
+    return { status: 'applied', generation, fingerprint, result: row.result ?? undefined }
   }
+  if (deadline === null) return { status: 'unknown', generation, fingerprint, attemptId }
+  const remainingMs = Math.max(0, deadline - time())
+  const overdue = remainingMs === 0
+  return { status: 'in_flight', generation, fingerprint, attemptId, overdue, remainingMs }
 }

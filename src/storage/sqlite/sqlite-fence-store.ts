@@ -154,12 +154,11 @@ function run<Db extends SqliteDatabase, A, R>(
   const step = unit.step(statements.view(job, operationId, unit.census ?? false))
   if (step.fence !== undefined) statements.putFence(job, step.fence)
   const { action } = step
+  if (spoiled !== undefined) {
+    return { answer: step.answer, effect: { status: 'threw', error: spoiled.error } }
+  }
   if (action.kind === 'apply') {
-    const effect =
-      spoiled === undefined
-        ? runEffect(db, statements, unit, action)
-        : ({ status: 'threw', error: spoiled.error } as const)
-    return { answer: step.answer, effect }
+    return { answer: step.answer, effect: runEffect(db, statements, unit, action) }
   }
   if (operationId !== undefined) {
     if (action.kind === 'put') statements.putOperation(job, operationId, action.operation)

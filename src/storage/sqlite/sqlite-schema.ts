@@ -35,20 +35,20 @@ CREATE TABLE IF NOT EXISTS writefence_operation (
   scope        TEXT    NOT NULL,
   job_id       TEXT    NOT NULL,
   operation_id TEXT    NOT NULL,
-  status       TEXT    NOT NULL CHECK (status IN ('in_flight', 'unknown', 'applied')),
   generation   INTEGER NOT NULL,
   fingerprint  TEXT,
-  attempt_id   TEXT    CHECK ((status = 'applied') = (attempt_id IS NULL)),
-  deadline     INTEGER CHECK ((status = 'in_flight') = (deadline IS NOT NULL)),
-  applied_at   INTEGER CHECK ((status = 'applied') = (applied_at IS NOT NULL)),
-  result       TEXT    CHECK (status = 'applied' OR result IS NULL),
+  -- in flight: attempt_id and deadline; unknown: attempt_id alone; applied: applied_at, result
+  attempt_id   TEXT    CHECK ((attempt_id IS NULL) = (applied_at IS NOT NULL)),
+  deadline     INTEGER CHECK (deadline IS NULL OR attempt_id IS NOT NULL),
+  applied_at   INTEGER,
+  result       TEXT    CHECK (result IS NULL OR applied_at IS NOT NULL),
   PRIMARY KEY (scope, job_id, operation_id)
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX IF NOT EXISTS writefence_operation_unsettled
-  ON writefence_operation (scope, job_id, generation) WHERE status <> 'applied';
+  ON writefence_operation (scope, job_id, generation) WHERE attempt_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS writefence_operation_applied
-  ON writefence_operation (applied_at) WHERE status = 'applied';
+  ON writefence_operation (applied_at) WHERE applied_at IS NOT NULL;
 `,
 }
 

@@ -43,6 +43,10 @@ export class SqliteTransaction {
     if (this.#open) this.rollback()
     this.#begin.run()
     this.#open = true
+  }
+
+  /** Leaves a mark that shares the fate of the transaction, for {@link wasCommitted}. */
+  mark(): void {
     this.#mine = (this.#mark.get() as { n: number }).n
   }
 
@@ -57,7 +61,7 @@ export class SqliteTransaction {
     this.#open = false
   }
 
-  /** Whether what was begun here was committed; asked once it is over. */
+  /** Whether the transaction that was marked last was committed; asked once it is over. */
   wasCommitted(): boolean {
     return (this.#marked.get() as { n: number }).n === this.#mine
   }

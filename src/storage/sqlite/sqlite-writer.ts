@@ -160,6 +160,8 @@ export class SqliteWriter {
         queue.putBack([ticket])
         return
       }
+      // From the second on there is somebody whose answer hangs on what the others do.
+      if (members.length === 1) this.#transaction.mark()
       const member: Member = { ticket }
       members.push(member)
       member.value = ticket.work(this.#spoiled.get(ticket.work))
@@ -168,9 +170,9 @@ export class SqliteWriter {
   }
 
   /**
-   * The last member's effect has ended the transaction. If by a commit, those before it are durable
-   * and so is what it did itself, its record included. If by a rollback, nothing is: all of them
-   * run again, and the last one without its effect, so that its fence is still advanced.
+   * The last member's effect has ended the transaction. If by a commit, those before it are durable,
+   * and so is what it did itself, its record included; if by a rollback, nothing is, and those
+   * before it run again. It runs again either way, without its effect: to advance the fence.
    */
   #recover(queue: TicketQueue<SqliteWork>, members: Member[], ended: TransactionEnded): Round {
     const culprit = members.at(-1)
@@ -178,19 +180,15 @@ export class SqliteWriter {
     let committed: boolean
     try {
       this.#transaction.rollback()
-      committed = this.#transaction.wasCommitted()
+      committed = members.length > 1 && this.#transaction.wasCommitted()
     } catch (error) {
       return this.#giveUp(members, error)
     }
-    if (!committed) {
-      const { work } = culprit.ticket
-      this.#spoiled.set(work, { error: ended.cause ?? new TypeError(ended.message) })
-      queue.putBack(members.map((member) => member.ticket))
-      return { status: 'ran' }
-    }
     publishFault({ fault: 'transaction_ended_by_callback', error: ended })
-    for (const { ticket, value } of members.slice(0, -1)) ticket.resolve(value)
-    culprit.ticket.reject(new TypeError(ended.message, { cause: ended.cause }))
+    const { ticket } = culprit
+    this.#spoiled.set(ticket.work, { error: ended.cause ?? new TypeError(ended.message) })
+    if (committed) for (const each of members.slice(0, -1)) each.ticket.resolve(each.value)
+    queue.putBack(committed ? [ticket] : members.map((each) => each.ticket))
     return { status: 'ran' }
   }
 
