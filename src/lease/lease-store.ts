@@ -20,6 +20,7 @@ export interface Lease extends FencingToken {
 /** What renew, complete and release match on: all four must equal the row. */
 export type LeaseKey = Pick<Lease, 'jobId' | 'generation' | 'leaseId' | 'owner'>
 
+/** Who wants which job, for how long. */
 export interface ClaimRequest {
   readonly jobId: string
   readonly owner: string
@@ -29,6 +30,7 @@ export interface ClaimRequest {
   readonly leaseId?: string | undefined
 }
 
+/** The lease, or who has the job until when, or that it needs nobody any more. */
 export type ClaimResult =
   | { readonly status: 'claimed'; readonly lease: Lease }
   | {
@@ -40,14 +42,21 @@ export type ClaimResult =
     }
   | { readonly status: 'completed'; readonly generation: number }
 
-/** Why a lease is no longer the caller's. */
+/**
+ * Why a lease is no longer the caller's. `unknown_job`: this store never gave out that generation
+ * of the job, as after it was restored from a backup.
+ */
 export type LeaseEnd = 'superseded' | 'released' | 'completed' | 'unknown_job'
 
+/** The lease is somebody else's, or over: nothing was changed. */
 export type LostResult = { readonly status: 'lost'; readonly reason: LeaseEnd }
+/** `lapsed`: it had run out, and nobody had claimed the job in between. */
 export type RenewResult =
   | { readonly status: 'renewed'; readonly lease: Lease; readonly lapsed: boolean }
   | LostResult
+/** `lapsed`: it had run out, and nobody had claimed the job in between. */
 export type CompleteResult = { readonly status: 'completed'; readonly lapsed: boolean } | LostResult
+/** The job is claimable again, by this call or an earlier one of the same holder. */
 export type ReleaseResult = { readonly status: 'released' } | LostResult
 
 /** What the store remembers of a job; never a leaseId. */
@@ -64,6 +73,7 @@ export interface LeaseRecord {
   readonly expired?: boolean | undefined
 }
 
+/** Which jobs to list; all that are asked for must hold. */
 export interface LeaseQuery {
   readonly status?: LeaseRecord['status'] | undefined
   readonly owner?: string | undefined
@@ -75,6 +85,7 @@ export interface LeaseQuery {
   readonly limit?: number | undefined
 }
 
+/** Which ended leases to forget. */
 export interface LeasePruneRequest {
   /** Ended that long ago, in milliseconds of the store's time; 0 or more. */
   readonly olderThanMs: number
@@ -82,6 +93,7 @@ export interface LeasePruneRequest {
   readonly limit?: number | undefined
 }
 
+/** Issues leases and their generations. */
 export interface LeaseStore {
   /** Takes the job if it is unowned or its lease has run out, with the next generation. */
   claim(request: ClaimRequest): Promise<ClaimResult>
@@ -95,7 +107,7 @@ export interface LeaseStore {
   get(jobId: string): Promise<LeaseRecord | undefined>
   /** Jobs in the order of their ids (UTF-8 bytes), pruned ones left out. */
   list(query?: LeaseQuery): Promise<LeaseRecord[]>
-  /** Makes sure that the next generation is above `atLeast`, ending a lease at or below it. */
+  /** Makes sure that the next generation is above `atLeast`, ending a lease below it. */
   raise(jobId: string, atLeast: number): Promise<LeaseRecord>
   /** Takes the lease from whoever has it; `undefined` where the job is not known. */
   forceRelease(jobId: string): Promise<LeaseRecord | undefined>

@@ -139,7 +139,8 @@ function retryAfterSeconds(error: ProblemError): number | undefined {
   return Math.min(Math.max(Math.ceil(wait / 1000), 1), LONGEST_WAIT_S)
 }
 
-function isProblemCode(code: unknown): code is ProblemCode {
+/** Whether the word is a code that a problem answer can carry. */
+export function isProblemCode(code: unknown): code is ProblemCode {
   const codes: readonly unknown[] = [...verdictCodes, ...requestCodes, 'store_unavailable']
   return codes.includes(code)
 }

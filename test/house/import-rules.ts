@@ -20,7 +20,7 @@ export interface ImportRule {
 
 // The files at the top: what a token is, which errors there are, what is told to the outside.
 const TOP = 'src/(token|errors|events|options)\\.ts'
-const PORTS = 'src/(guard/fence-store|lease/lease-(store|arguments))\\.ts'
+const PORTS = 'src/(guard/fence-store|lease/lease-(store|arguments|rules))\\.ts'
 const NODE = 'node:.*'
 
 /** Third-party packages, and the one place where each may be imported. */

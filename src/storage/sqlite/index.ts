@@ -3,3 +3,4 @@
 export { type OpenSqliteOptions, openSqlite } from './open-sqlite.ts'
 export type { SqliteDatabase, SqliteStatement, SqliteStoreOptions } from './sqlite-database.ts'
 export { SqliteFenceStore } from './sqlite-fence-store.ts'
+export { SqliteLeaseStore } from './sqlite-lease-store.ts'

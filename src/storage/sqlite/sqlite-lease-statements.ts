@@ -1,4 +1,4 @@
-/** The SQL of the lease store, prepared once a handle, and its rows turned into the port's words. */
+/** The SQL of the lease store, prepared once a handle, and its rows in the port's words. */
 
 import type { LeaseRow } from '../../lease/lease-rules.ts'
 import type { LeaseQuery } from '../../lease/lease-store.ts'

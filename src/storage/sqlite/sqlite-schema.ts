@@ -52,6 +52,29 @@ CREATE INDEX IF NOT EXISTS writefence_operation_applied
 `,
 }
 
+export const LEASE_SCHEMA: SqliteSchema = {
+  component: 'lease',
+  version: 1,
+  sql: `
+CREATE TABLE IF NOT EXISTS writefence_lease (
+  job_id      TEXT    PRIMARY KEY,
+  generation  INTEGER NOT NULL CHECK (generation BETWEEN 1 AND 999999999999999),
+  status      TEXT    NOT NULL CHECK (status IN ('leased', 'released', 'completed')),
+  owner       TEXT    CHECK (owner IS NOT NULL OR status <> 'leased'),
+  lease_id    TEXT    CHECK ((lease_id IS NULL) = (owner IS NULL)),
+  ttl         INTEGER CHECK ((status = 'leased') = (ttl IS NOT NULL) AND ttl > 0),
+  lease_until INTEGER CHECK ((status = 'leased') = (lease_until IS NOT NULL)),
+  ended_by    TEXT    CHECK (ended_by IN ('holder', 'operator')),
+  lapsed      INTEGER NOT NULL CHECK (lapsed IN (0, 1)),
+  ended_at    INTEGER CHECK (ended_at IS NULL OR status <> 'leased'),
+  CHECK ((status = 'leased') = (ended_by IS NULL))
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX IF NOT EXISTS writefence_lease_ended
+  ON writefence_lease (ended_at) WHERE ended_at IS NOT NULL;
+`,
+}
+
 const SETUP_TIMEOUT_MS = 10_000
 
 /**
