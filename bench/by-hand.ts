@@ -43,7 +43,9 @@ export function writeByHand(db: Database, jobIds: readonly string[]): (credit: C
       scope TEXT NOT NULL, job_id TEXT NOT NULL, operation_id TEXT NOT NULL,
       generation INTEGER NOT NULL, status TEXT NOT NULL, result TEXT, at INTEGER NOT NULL,
       PRIMARY KEY (scope, job_id, operation_id)
-    ) STRICT, WITHOUT ROWID;`)
+    ) STRICT, WITHOUT ROWID;
+    -- Without it old records could not be deleted beside live traffic.
+    CREATE INDEX hand_operation_at ON hand_operation (at);`)
   const insertFence = db.prepare(`INSERT INTO hand_fence VALUES ('', ?, ?, ?, 0)`)
   db.transaction(() => {
     for (const jobId of jobIds) insertFence.run(jobId, GENERATION, LEASE_ID)
