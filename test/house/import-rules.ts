@@ -29,6 +29,7 @@ const HOMES: readonly [name: string, home: string][] = [
   ['express', 'src/express/'],
   ['better-sqlite3', 'src/storage/sqlite/'],
   ['pg', 'src/storage/postgres/'],
+  ['postgres', 'src/storage/postgres/'],
   ['mysql2', 'src/storage/mysql/'],
   ['ioredis', 'src/storage/redis/'],
   ['redis', 'src/storage/redis/'],

@@ -46,7 +46,7 @@ describe('circles of imports', () => {
 })
 
 describe('what an entry point reaches', () => {
-  const drivers = ['better-sqlite3', 'pg', 'mysql2', 'ioredis', 'redis', 'express']
+  const drivers = ['better-sqlite3', 'pg', 'postgres', 'mysql2', 'ioredis', 'redis', 'express']
 
   it.each([
     ['writefence', []],
