@@ -1,0 +1,60 @@
+/**
+ * Units that join one transaction take turns. They would interleave their savepoints otherwise: the
+ * first one to end would release, or undo, what the other is in the middle of.
+ */
+
+import { AsyncLocalStorage } from 'node:async_hooks'
+
+/** Where units on one transaction line up: the transaction itself, or one effect within it. */
+interface Lane {
+  readonly tx: object
+  readonly outer: Lane | undefined
+  last: Promise<unknown>
+  over: boolean
+}
+
+export class Turns {
+  readonly #lanes = new WeakMap<object, Lane>()
+  readonly #inside = new AsyncLocalStorage<Lane>()
+
+  /**
+   * Runs `unit` once the earlier ones on `tx` have ended. One that is called by an effect on the
+   * same transaction waits for that effect's earlier ones only, not for the effect itself.
+   * @throws TypeError where the effect that it is called by has ended
+   */
+  async take<T>(tx: object, unit: () => Promise<T>): Promise<T> {
+    const lane = this.#laneOf(tx)
+    if (lane.over) {
+      throw new TypeError('the effect whose transaction this is has ended: await within inside it')
+    }
+    const turn = lane.last.then(unit)
+    lane.last = turn.catch(() => {})
+    return turn
+  }
+
+  /**
+   * Runs an effect on `tx`, and waits for the units that it started and did not wait for: what they
+   * did is part of the effect, or it is undone with it.
+   */
+  async inside<R>(tx: object, effect: () => R | Promise<R>): Promise<R> {
+    const outer = this.#inside.getStore()
+    const lane: Lane = { tx, outer, last: Promise.resolve(), over: false }
+    try {
+      return await this.#inside.run(lane, effect)
+    } finally {
+      for (let last: Promise<unknown> | undefined; last !== lane.last; await last) last = lane.last
+      lane.over = true
+    }
+  }
+
+  #laneOf(tx: object): Lane {
+    for (let lane = this.#inside.getStore(); lane !== undefined; lane = lane.outer) {
+      if (lane.tx === tx) return lane
+    }
+    const known = this.#lanes.get(tx)
+    if (known !== undefined) return known
+    const lane: Lane = { tx, outer: undefined, last: Promise.resolve(), over: false }
+    this.#lanes.set(tx, lane)
+    return lane
+  }
+}
