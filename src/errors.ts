@@ -10,7 +10,7 @@ const REFUSALS = {
   stale: { retryable: false, says: 'a newer generation of the job has been seen: stop working' },
   conflict: {
     retryable: false,
-    says: 'another lease holds this very generation: two lease stores, or one restored from a backup',
+    says: 'another lease holds this generation: two lease stores, or one restored from a backup',
   },
   mismatch: { retryable: false, says: 'the operation id was used for a different request' },
   in_flight: { retryable: true, says: 'the operation, or an older one, is still running' },
@@ -32,7 +32,9 @@ const REQUEST_REFUSALS = {
   forbidden: 'not allowed',
 } as const
 
+/** The code of a verdict that refuses. */
 export type VerdictCode = keyof typeof REFUSALS
+/** The code of a request that was refused before any verdict. */
 export type RequestCode = keyof typeof REQUEST_REFUSALS
 /** Every code that a refused request can carry. */
 export type RefusalCode = VerdictCode | RequestCode
@@ -141,6 +143,7 @@ export class StoreUnavailableError extends WritefenceError {
   }
 }
 
+/** Why a lease is over for its holder. */
 export type LostReason =
   | 'expired'
   | 'unreachable'
@@ -194,7 +197,7 @@ export class AttemptSupersededError extends WritefenceError {
   }
 }
 
-/** Thrown by the user's effect to prove that nothing took place: the operation may be tried again. */
+/** Thrown by the user's effect as proof that nothing took place: it may be tried again. */
 export class NotAppliedError extends WritefenceError {
   readonly code = 'not_applied'
   readonly retryable = true
@@ -209,7 +212,8 @@ function refusalMessage(code: RefusalCode, refusal: Refusal): string {
     code in REFUSALS ? REFUSALS[code as VerdictCode].says : REQUEST_REFUSALS[code as RequestCode]
   const highest =
     refusal.highestGeneration === undefined ? '' : `, highest seen ${refusal.highestGeneration}`
-  return `${code}: ${says} (job ${quote(refusal.jobId)}, generation ${refusal.generation}${highest})`
+  const { jobId, generation } = refusal
+  return `${code}: ${says} (job ${quote(jobId)}, generation ${generation}${highest})`
 }
 
 function quote(id: string): string {

@@ -37,7 +37,7 @@ export interface DecisionEvent {
   readonly generation?: number | undefined
   readonly operationId?: string | undefined
   readonly highestGeneration?: number | undefined
-  /** Present where this call moved the fence on from an older generation: a new holder took over. */
+  /** The older generation that this call took the fence over from, if it did. */
   readonly tookOverFrom?: number | undefined
   /** The decision stands only if the user's own transaction commits. */
   readonly provisional?: true | undefined

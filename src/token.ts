@@ -91,9 +91,10 @@ export function checkToken(value: unknown): FencingToken {
 }
 
 function textProblem(text: string): string | undefined {
-  if (text.length > MAX_ID_UNITS || [...text].length > MAX_ID_LENGTH) {
-    return `must have at most ${MAX_ID_LENGTH} code points`
-  }
+  // Code points are counted only where there can be too many of them.
+  const tooLong =
+    text.length > MAX_ID_LENGTH && (text.length > MAX_ID_UNITS || [...text].length > MAX_ID_LENGTH)
+  if (tooLong) return `must have at most ${MAX_ID_LENGTH} code points`
   if (!text.isWellFormed()) return 'must be well-formed Unicode (it has a lone surrogate)'
   if (CONTROL.test(text)) return 'must not have control characters'
   return undefined

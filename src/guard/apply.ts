@@ -18,7 +18,7 @@ export type Apply<Tx, R, Mode extends StoreMode> = Mode extends 'sync'
  */
 export function runnable<Tx, R, Mode extends StoreMode>(
   mode: Mode,
-  order: WriteOrder,
+  order: Pick<WriteOrder, 'operationId'>,
   apply: Apply<Tx, R, Mode>,
   codec: Codec,
 ): (tx: Tx) => Returned<Mode, Encoded<R>> {

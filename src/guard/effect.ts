@@ -10,6 +10,7 @@ import type { FenceStore, StoreMode } from './fence-store.ts'
 import { applied, type Outcome, refusal, replayed, reportRuling, unavailable } from './outcome.ts'
 import { type Ruling, reserveUnit, settleUnit, type WriteOrder } from './units.ts'
 
+/** What an effect is given to run with. */
 export interface EffectContext {
   /** Aborts at the deadline. What runs on may still settle, as long as nobody took it over. */
   readonly signal: AbortSignal
@@ -24,11 +25,13 @@ export interface UnknownOperation {
   readonly operationId: string
 }
 
+/** What a resolver found out. */
 export type Finding<R> =
   | { readonly status: 'applied'; readonly result: R }
   | { readonly status: 'not_applied' }
   | { readonly status: 'unknown' }
 
+/** How an effect elsewhere is run, and what is done where its outcome is not known. */
 export interface EffectOptions<R> {
   /** From the reservation until the operation is overdue, in milliseconds; 60 000 unless told. */
   readonly deadlineMs?: number | undefined

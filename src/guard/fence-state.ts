@@ -2,6 +2,7 @@
 
 import type { CensusRow, Fence, Holder, JobKey } from './fence-store.ts'
 
+/** The fence of a job, and what is unsettled behind it. */
 export interface FenceState {
   readonly scope: string
   readonly jobId: string

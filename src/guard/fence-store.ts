@@ -15,6 +15,7 @@ export type Answer<Mode extends StoreMode, T> = Mode extends 'sync' ? T : Promis
 /** What a callback may return: a synchronous engine cannot wait for a promise. */
 export type Returned<Mode extends StoreMode, T> = Mode extends 'sync' ? T : T | Promise<T>
 
+/** A job within its tenant or trust domain: two columns, never one glued text. */
 export interface JobKey {
   readonly scope: string
   readonly jobId: string
@@ -102,6 +103,7 @@ export type OperationChange =
       readonly result: string | undefined
     }
 
+/** What is to be done to the unit's operation. */
 export type Action =
   | { readonly kind: 'none' }
   | { readonly kind: 'put'; readonly operation: OperationChange }
@@ -129,6 +131,7 @@ export interface Encoded<R> {
   readonly text: string | undefined
 }
 
+/** One change to one job: what to read, a pure step, and perhaps an effect. */
 export interface Unit<Tx, Mode extends StoreMode, A, R = never> {
   readonly job: JobKey
   readonly operationId?: string | undefined
@@ -146,6 +149,7 @@ export interface Unit<Tx, Mode extends StoreMode, A, R = never> {
   effect?(tx: Tx): Returned<Mode, Encoded<R>>
 }
 
+/** What became of a unit, once it is durable. */
 export interface Done<A, R = never> {
   readonly answer: A
   /** Present where the step asked for the effect. */
@@ -162,6 +166,7 @@ export interface UnsettledOperation extends JobKey {
   readonly status: 'in_flight' | 'overdue' | 'unknown'
 }
 
+/** Which unsettled operations to list; all of them unless told. */
 export interface UnsettledQuery {
   readonly scope?: string | undefined
   readonly jobId?: string | undefined
@@ -169,6 +174,7 @@ export interface UnsettledQuery {
   readonly limit?: number | undefined
 }
 
+/** Which records may go. */
 export interface PruneRequest {
   /** Records applied at least that long ago by the store's time, in milliseconds; 0 or more. */
   readonly olderThanMs: number

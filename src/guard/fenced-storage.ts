@@ -9,6 +9,7 @@ import type { WriteGuard } from './write-guard.ts'
 /** A method of a resource: what it writes, it writes through the transaction it is given. */
 export type StorageMethod<Tx> = (tx: Tx, ...args: never[]) => unknown
 
+/** The same methods, with an intent in place of the transaction and an outcome as the answer. */
 export type FencedStorage<Tx, Mode extends StoreMode, Methods> = {
   readonly [Name in keyof Methods]: Methods[Name] extends (tx: Tx, ...args: infer Args) => infer R
     ? (

@@ -4,6 +4,7 @@ import { checkChoice } from '../options.ts'
 import { checkId, checkScope, checkToken, type FencingToken } from '../token.ts'
 import type { WriteOrder } from './units.ts'
 
+/** One write: under which token, and which operation it is. */
 export interface WriteIntent {
   readonly token: FencingToken
   /**

@@ -20,6 +20,7 @@ export interface WriteClaim {
   readonly afterOverdue?: 'refuse' | 'proceed' | undefined
 }
 
+/** What the guard decides about one write. */
 export type Verdict =
   | { readonly status: 'apply'; readonly highestGeneration: number }
   | {

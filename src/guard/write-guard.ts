@@ -22,6 +22,7 @@ import type { Resolved } from './settle.ts'
 import { advanceUnit, reopenUnit, resolveUnit, writeUnit } from './units.ts'
 import { decide, type Verdict } from './verdict.ts'
 
+/** How a guard records, and how long its effects may take. */
 export interface WriteGuardOptions {
   /** How results are recorded; JSON unless told. */
   readonly codec?: Codec | undefined

@@ -1,6 +1,7 @@
 import Database from 'better-sqlite3'
 import { checkDuration } from '../../options.ts'
 
+/** How a database is opened. */
 export interface OpenSqliteOptions {
   /**
    * How long SQLite itself waits for another connection's lock, in milliseconds; 20 unless told.

@@ -2,11 +2,13 @@
 
 import { StoreUnavailableError } from '../../errors.ts'
 
+/** A prepared statement of better-sqlite3. */
 export interface SqliteStatement {
   run(...parameters: unknown[]): { readonly changes: number }
   get(...parameters: unknown[]): unknown
   all(...parameters: unknown[]): unknown[]
   safeIntegers(toggle?: boolean): unknown
+  raw(toggle?: boolean): SqliteStatement
 }
 
 /** A handle of better-sqlite3, opened by {@link openSqlite} or by the user. */

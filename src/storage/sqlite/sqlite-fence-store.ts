@@ -16,7 +16,7 @@ import {
   type SqliteStoreOptions,
   unavailable,
 } from './sqlite-database.ts'
-import { fenceStatements, type SqliteFenceStatements } from './sqlite-fence-statements.ts'
+import { SqliteFenceStatements } from './sqlite-fence-statements.ts'
 import { FENCE_SCHEMA, setUpSchema, warnIfLessDurable } from './sqlite-schema.ts'
 import { TransactionEnded } from './sqlite-transaction.ts'
 import { type Spoiled, SqliteWriter } from './sqlite-writer.ts'
@@ -45,7 +45,7 @@ export class SqliteFenceStore<Db extends SqliteDatabase = SqliteDatabase>
     this.#db = db
     this.#now = options.now
     this.#writer = new SqliteWriter(db, options)
-    this.#statements = fenceStatements(db, options.now)
+    this.#statements = new SqliteFenceStatements(db, options.now)
     this.#joined.set(db, this.#statements)
   }
 
@@ -72,7 +72,7 @@ export class SqliteFenceStore<Db extends SqliteDatabase = SqliteDatabase>
       throw new TypeError('within needs a handle inside a transaction: BEGIN IMMEDIATE first')
     }
     const statements = this.#statementsOf(tx)
-    const { begin, release, undo } = statements.savepoint('writefence_unit')
+    const { begin, release, undo } = statements.savepoints.unit
     try {
       begin.run()
       // A verdict on an old snapshot is worth nothing. The lock is refused where there is one.
@@ -91,7 +91,7 @@ export class SqliteFenceStore<Db extends SqliteDatabase = SqliteDatabase>
   }
 
   async view(job: JobKey, operationId?: string): Promise<JobView> {
-    const { begin, release } = this.#statements.savepoint('writefence_unit')
+    const { begin, release } = this.#statements.savepoints.unit
     const read = () => {
       // Outside of a transaction a savepoint begins one: the statements read one snapshot.
       begin.run()
@@ -101,13 +101,13 @@ export class SqliteFenceStore<Db extends SqliteDatabase = SqliteDatabase>
         release.run()
       }
     }
-    // What a transaction of the user's has not committed is nobody's business yet: wait for its end.
+    // What a transaction of the user's has not committed is no verdict yet: wait for its end.
     if (this.#writer.insideTransaction) return this.#writer.submit(read)
     return this.#read(read)
   }
 
   async list({ scope, jobId, limit = 100 }: UnsettledQuery): Promise<UnsettledOperation[]> {
-    return this.#read(() => this.#statements.list(scope, jobId, limit))
+    return this.#read(() => this.#statements.list(scope ?? null, jobId ?? null, limit))
   }
 
   prune({ olderThanMs, limit = 1000, sealedOnly = false }: PruneRequest) {
@@ -116,6 +116,7 @@ export class SqliteFenceStore<Db extends SqliteDatabase = SqliteDatabase>
     }))
   }
 
+  /** Withdraws queued calls and refuses later ones; the handle stays open. */
   async close(): Promise<void> {
     this.#closed = true
     this.#writer.close()
@@ -134,7 +135,7 @@ export class SqliteFenceStore<Db extends SqliteDatabase = SqliteDatabase>
     const known = this.#joined.get(tx)
     if (known !== undefined) return known
     try {
-      const statements = fenceStatements(tx, this.#now)
+      const statements = new SqliteFenceStatements(tx, this.#now)
       this.#joined.set(tx, statements)
       return statements
     } catch (error) {
@@ -180,7 +181,7 @@ function runEffect<Db extends SqliteDatabase, A, R>(
   if (effect === undefined) throw new Error('the unit asks for an effect that it does not have')
   const { generation, fingerprint } = action
   const recorded = action.unrecorded ? undefined : operationId
-  const { begin, release, undo } = statements.savepoint('writefence_effect')
+  const { begin, release, undo } = statements.savepoints.effect
   begin.run()
   try {
     if (recorded !== undefined) {

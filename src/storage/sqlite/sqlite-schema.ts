@@ -123,7 +123,7 @@ function versionOf(db: SqliteDatabase, { component, version }: SqliteSchema): nu
   if (row !== undefined && row.version !== version) {
     const advice = row.version > version ? 'upgrade writefence' : 'migrate the tables'
     throw new Error(
-      `the ${component} tables have version ${row.version}, this writefence needs ${version}: ${advice}`,
+      `the ${component} tables have version ${row.version}, and ${version} is needed: ${advice}`,
     )
   }
   return row?.version
@@ -155,8 +155,8 @@ export function warnIfLessDurable(db: SqliteDatabase): void {
   if (synchronous >= 2 && journal !== 'off' && journal !== 'memory') return
   warned.add(db)
   process.emitWarning(
-    `the SQLite handle of ${db.name} (journal_mode ${journal}, synchronous ${synchronous}) can lose` +
-      ' committed fences and leases at a power cut: use openSqlite, or PRAGMA synchronous = FULL',
+    `the SQLite handle of ${db.name} (journal_mode ${journal}, synchronous ${synchronous})` +
+      ' can lose committed fences and leases at a power cut: use openSqlite, or PRAGMA synchronous = FULL',
     { type: 'WritefenceWarning', code: 'WRITEFENCE_DURABILITY' },
   )
 }

@@ -55,7 +55,7 @@ export class SqliteTransaction {
     this.#open = false
   }
 
-  /** Undoes what is open, be it ours or a callback's. Where it throws, the next begin tries again. */
+  /** Undoes what is open, ours or a callback's. Where it throws, the next begin tries again. */
   rollback(): void {
     if (this.#db.inTransaction) this.#rollback.run()
     this.#open = false

@@ -170,9 +170,9 @@ export class SqliteWriter {
   }
 
   /**
-   * The last member's effect has ended the transaction. If by a commit, those before it are durable,
-   * and so is what it did itself, its record included; if by a rollback, nothing is, and those
-   * before it run again. It runs again either way, without its effect: to advance the fence.
+   * The last member's effect has ended the transaction. If by a commit, those before it are
+   * durable, and so is what it did itself, its record included; if by a rollback, nothing is, and
+   * those before it run again. It runs again either way, without its effect: to advance the fence.
    */
   #recover(queue: TicketQueue<SqliteWork>, members: Member[], ended: TransactionEnded): Round {
     const culprit = members.at(-1)
