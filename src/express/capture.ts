@@ -1,0 +1,254 @@
+/**
+ * Holds back what a handler answers, however it does so, until it is known to be on record.
+ *
+ * The handler must not notice: to it the head is sent once it has sent it, and the answer ended
+ * once it has ended it. A client that hangs up is not told to it either: it works on, and what it
+ * answers is what the client gets when it asks again.
+ */
+
+import type { ServerResponse } from 'node:http'
+import type { Readable } from 'node:stream'
+import type { HeldAnswer, Hold } from '../http/exchange.ts'
+import { applyHead, type HeadArguments, hasContent, headersOf } from './response.ts'
+
+type Below = Pick<
+  ServerResponse,
+  'writeHead' | 'write' | 'end' | 'flushHeaders' | 'emit' | 'destroy'
+>
+type Callback = (error?: Error) => void
+
+// What may not be done to a head that is sent.
+const HEAD_CHANGES = ['setHeader', 'setHeaders', 'appendHeader', 'removeHeader'] as const
+
+/** See {@link Hold}. Installed on top of what other middleware has put on the response. */
+export class ResponseHold implements Hold {
+  readonly ended: Promise<HeldAnswer>
+  readonly #res: ServerResponse
+  readonly #limit: number
+  readonly #below: Below
+  readonly #headersBefore: ReturnType<ServerResponse['getHeaders']>
+  #settle: { resolve(answer: HeldAnswer): void; reject(error: Error): void } | undefined
+  /** `passing`: too long to be kept, so that all but the last piece goes out as it comes. */
+  #phase: 'holding' | 'passing' | 'open' = 'holding'
+  #head: { readonly status: number; readonly message: string } | undefined
+  #done = false
+  #clientGone: boolean
+  #closeHeld = false
+  #size = 0
+  #chunks: Uint8Array[] = []
+  #callback: Callback | undefined
+
+  constructor(res: ServerResponse, maxBodyBytes: number) {
+    this.#res = res
+    this.#limit = maxBodyBytes
+    const { writeHead, write, end, flushHeaders, emit, destroy } = res
+    this.#below = { writeHead, write, end, flushHeaders, emit, destroy }
+    this.#headersBefore = res.getHeaders()
+    this.#clientGone = res.destroyed
+    this.ended = new Promise((resolve, reject) => {
+      this.#settle = { resolve, reject }
+    })
+    // Whoever asks is told; a handler that dies before anybody has asked must not end the process.
+    this.ended.catch(() => {})
+    this.#install()
+  }
+
+  release(): void {
+    if (this.#phase === 'open') return
+    const { status, message } = this.#head ?? { status: 200, message: '' }
+    if (this.#phase === 'holding') {
+      this.#res.statusCode = status
+      this.#res.statusMessage = message
+    }
+    this.#open()
+    if (this.#clientGone) return
+    const body = this.#chunks.length === 0 ? undefined : Buffer.concat(this.#chunks)
+    this.#below.end.call(this.#res, body, 'utf8', this.#callback)
+  }
+
+  drop(): void {
+    const phase = this.#phase
+    if (phase === 'open') return
+    this.#open()
+    if (phase === 'passing') {
+      this.#below.destroy.call(this.#res)
+      return
+    }
+    for (const name of this.#res.getHeaderNames()) this.#res.removeHeader(name)
+    for (const [name, value] of Object.entries(this.#headersBefore)) {
+      if (value !== undefined) this.#res.setHeader(name, value)
+    }
+    this.#res.statusCode = 200
+    this.#res.statusMessage = ''
+  }
+
+  #install(): void {
+    const res = this.#res
+    const below = this.#below
+    const holds = () => this.#phase !== 'open'
+    res.writeHead = ((...args: HeadArguments) =>
+      this.#phase === 'holding'
+        ? this.#writeHead(args)
+        : Reflect.apply(below.writeHead, res, args)) as ServerResponse['writeHead']
+    res.write = ((...args: unknown[]) =>
+      holds()
+        ? this.#write(args)
+        : Reflect.apply(below.write, res, args)) as ServerResponse['write']
+    res.end = ((...args: unknown[]) =>
+      holds() ? this.#end(args) : Reflect.apply(below.end, res, args)) as ServerResponse['end']
+    res.flushHeaders = () => {
+      if (this.#phase === 'holding') this.#ensureHead()
+      else below.flushHeaders.call(res)
+    }
+    res.emit = (event: string | symbol, ...args: unknown[]) =>
+      event === 'close' && holds()
+        ? this.#hangUp()
+        : Reflect.apply(below.emit, res, [event, ...args])
+    res.destroy = (error?: Error) => {
+      if (holds()) this.#destroyed(error)
+      return below.destroy.call(res, error)
+    }
+    for (const name of HEAD_CHANGES) {
+      const change = res[name] as (...args: unknown[]) => unknown
+      res[name] = ((...args: unknown[]) => {
+        if (this.#phase === 'holding' && this.#head !== undefined) throw headIsSent()
+        return change.apply(res, args)
+      }) as never
+    }
+    pretend(res, 'headersSent', () =>
+      this.#phase === 'holding' ? this.#head !== undefined : undefined,
+    )
+    pretend(res, 'writableEnded', () => (holds() ? this.#done : undefined))
+    res.on('pipe', (source: Readable) => {
+      source.once('close', () => this.#cutShort(source))
+    })
+  }
+
+  #writeHead(args: HeadArguments): ServerResponse {
+    if (this.#head !== undefined) throw headIsSent()
+    applyHead(this.#res, args)
+    this.#head = { status: this.#res.statusCode, message: this.#res.statusMessage ?? '' }
+    return this.#res
+  }
+
+  /** Asks the top layer, so that those above (compression) hear of it as they would. */
+  #ensureHead(): void {
+    if (this.#head === undefined) this.#res.writeHead(this.#res.statusCode)
+  }
+
+  #write(args: readonly unknown[]): boolean {
+    const { chunk, callback } = readWrite(args)
+    if (chunk === undefined) throw new TypeError('there is no chunk to write')
+    if (this.#done) {
+      if (callback !== undefined) process.nextTick(callback, new Error('write after end'))
+      return false
+    }
+    this.#ensureHead()
+    // The writer may use its buffer again once it was called back, and we are not through with it.
+    this.#keep(Buffer.from(chunk))
+    if (callback !== undefined) process.nextTick(callback)
+    return this.#size <= this.#limit || this.#pass()
+  }
+
+  #end(args: readonly unknown[]): ServerResponse {
+    const { chunk, callback } = readWrite(args)
+    if (this.#done) {
+      if (callback !== undefined) process.nextTick(callback, new Error('already ended'))
+      return this.#res
+    }
+    this.#ensureHead()
+    if (chunk !== undefined) this.#keep(chunk)
+    this.#callback = callback
+    this.#finish(this.#size <= this.#limit)
+    return this.#res
+  }
+
+  #keep(chunk: Uint8Array): void {
+    if (chunk.byteLength === 0 || !hasContent(this.#head?.status ?? 200)) return
+    this.#size += chunk.byteLength
+    this.#chunks.push(chunk)
+  }
+
+  /** The last piece stays here: it could complete the answer, which is not on record yet. */
+  #pass(): boolean {
+    if (this.#clientGone) this.#chunks = []
+    if (this.#chunks.length < 2) return true
+    if (this.#phase === 'holding') {
+      const { status, message } = this.#head ?? { status: 200, message: '' }
+      this.#phase = 'passing'
+      this.#res.statusMessage = message
+      this.#below.writeHead.call(this.#res, status)
+    }
+    const pieces = this.#chunks.splice(0, this.#chunks.length - 1)
+    return pieces.map((piece) => this.#below.write.call(this.#res, piece, 'utf8')).every(Boolean)
+  }
+
+  #finish(kept: boolean): void {
+    this.#done = true
+    const { status } = this.#head ?? { status: 200 }
+    const body = kept ? Buffer.concat(this.#chunks) : undefined
+    this.#settle?.resolve({ status, headers: headersOf(this.#res), body })
+  }
+
+  /** The client is gone. Whoever waits for it to read on is told to go on. */
+  #hangUp(): boolean {
+    this.#clientGone = true
+    this.#closeHeld = true
+    if (!this.#done) this.#below.emit.call(this.#res, 'drain')
+    return true
+  }
+
+  /**
+   * `send` and its like watch the socket themselves and give up their file once the client is gone:
+   * the answer will not be ended any more. What it was is known but for its body.
+   */
+  #cutShort(source: Readable): void {
+    if (!this.#clientGone || this.#done || this.#phase === 'open' || source.errored) return
+    this.#ensureHead()
+    this.#finish(false)
+  }
+
+  #destroyed(cause: Error | undefined): void {
+    this.#settle?.reject(new Error('the handler destroyed its response', { cause }))
+    this.#open()
+  }
+
+  #open(): void {
+    this.#phase = 'open'
+    if (this.#closeHeld) process.nextTick(() => this.#below.emit.call(this.#res, 'close'))
+    this.#closeHeld = false
+  }
+}
+
+/** Makes a property of the response say what it will say later, or what it says anyway. */
+function pretend(
+  res: ServerResponse,
+  name: 'headersSent' | 'writableEnded',
+  said: () => boolean | undefined,
+): void {
+  const own = Object.getOwnPropertyDescriptor(res, name)
+  Object.defineProperty(res, name, {
+    configurable: true,
+    // Frameworks change the prototype of a response on its way: it is looked up when asked.
+    get: () => said() ?? own?.get?.call(res) ?? Reflect.get(Object.getPrototypeOf(res), name, res),
+  })
+}
+
+/** The arguments of `write` and `end`: (chunk?, encoding?, callback?). */
+function readWrite(args: readonly unknown[]): { chunk?: Uint8Array; callback?: Callback } {
+  const [data, encoding] = args
+  const callback = args.find((each) => typeof each === 'function') as Callback | undefined
+  const calls = callback === undefined ? {} : { callback }
+  if (data === undefined || data === null || data === callback) return calls
+  if (data instanceof Uint8Array) return { chunk: data, ...calls }
+  if (typeof data !== 'string') {
+    throw new TypeError('the chunk must be a string, a Buffer or a Uint8Array')
+  }
+  const spelled = typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8'
+  return { chunk: Buffer.from(data, spelled), ...calls }
+}
+
+function headIsSent(): Error {
+  const error = new Error('Cannot set headers after they are sent to the client')
+  return Object.assign(error, { code: 'ERR_HTTP_HEADERS_SENT' })
+}

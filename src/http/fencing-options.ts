@@ -1,0 +1,136 @@
+import type { EffectOptions } from '../guard/effect.ts'
+import { checkChoice, checkCount, checkDuration } from '../options.ts'
+import { checkScope, type FencingToken } from '../token.ts'
+
+/** A value, or a promise of it. */
+export type Awaitable<T> = T | Promise<T>
+
+/**
+ * How a route is guarded. Hooks are called with the framework's request; one that throws or
+ * rejects ends the request with that error, the handler is not run.
+ */
+export interface FencingOptions<Req> {
+  /**
+   * `'write'` (unless told): the handler writes through the fence, check and effect in one
+   * transaction. A 2xx to an unsafe method without a write, an effect or `noEffect()` is answered
+   * 500. `'handler'`: the handler itself is the effect, its answer is recorded and replayed.
+   */
+  readonly protect?: 'write' | 'handler' | undefined
+  /**
+   * `'enforce'` unless told. `'report'` refuses nothing and publishes what it would have refused:
+   * handlers run, and writes are applied whatever the verdict. `'once-fenced'` (needs `jobId`)
+   * lets unsafe requests without a token in as long as their job has no fence: see
+   * `RequestFence.write` for what such a request may do.
+   */
+  readonly mode?: 'enforce' | 'report' | 'once-fenced' | undefined
+  /**
+   * The tenant or trust domain, `''` unless told. Take it from what was authenticated, never from
+   * what the client claims. A function that gives `undefined` refuses the request (`forbidden`).
+   */
+  readonly scope?: string | ((request: Req) => Awaitable<string | undefined>) | undefined
+  /**
+   * The job that the request is about, from the route. A token that names another one is refused
+   * (`token_rejected`), one that names none gets it; `undefined` is `request_malformed`.
+   */
+  readonly jobId?: ((request: Req) => Awaitable<string | undefined>) | undefined
+  /**
+   * Whether the token is authentic: only `true` lets it in. One that throws refuses it too
+   * (`token_rejected`), unless the error has a status of its own, which is then the answer.
+   */
+  readonly verifyToken?: ((token: FencingToken, request: Req) => Awaitable<boolean>) | undefined
+  /** Whether unsafe requests must bear an Idempotency-Key; true unless told. */
+  readonly requireOperationId?: boolean | undefined
+  /**
+   * What makes two requests under one key the same: SHA-256 of method, target, media type and body
+   * unless told, so mount the parsers before. `false` for none. A function is called once for each
+   * request with a token and a key, before the handler.
+   */
+  readonly fingerprint?: false | ((request: Req) => Awaitable<string>) | undefined
+  /**
+   * For `protect: 'handler'`: whether an answer of that status is recorded as done (`true`) or
+   * proves that nothing was done (`false`), so that the operation may be tried again. Where it
+   * gives `undefined`: below 400 is done; 4xx and 503 prove that nothing was; others are errors.
+   */
+  readonly recordable?: ((status: number) => boolean | undefined) | undefined
+  /** For `protect: 'handler'`: what an error status proves, `'unknown'` unless told. */
+  readonly errorsMean?: 'unknown' | 'not_applied' | undefined
+  /** For `protect: 'handler'`: when the operation is overdue, in milliseconds; the guard's unless told. */
+  readonly deadlineMs?: number | undefined
+  /**
+   * For `protect: 'handler'`: see `EffectOptions`. A result found out is replayed as JSON with
+   * status 200, `undefined` as 204.
+   */
+  readonly onUnknown?: EffectOptions<unknown>['onUnknown']
+  /** For `protect: 'handler'`: see `EffectOptions`. */
+  readonly afterOverdue?: 'refuse' | 'proceed' | undefined
+  /**
+   * For `protect: 'handler'`: bodies up to this are recorded and replayed, in bytes; 1 MiB unless
+   * told. A longer one is sent as it comes and recorded as done without it.
+   */
+  readonly maxBodyBytes?: number | undefined
+}
+
+type Defaulted =
+  | 'protect'
+  | 'mode'
+  | 'requireOperationId'
+  | 'errorsMean'
+  | 'afterOverdue'
+  | 'maxBodyBytes'
+
+/** The options with their defaults in place, checked. */
+export type FencingSettings<Req> = Omit<FencingOptions<Req>, Defaulted> & {
+  readonly [Name in Defaulted]-?: NonNullable<FencingOptions<Req>[Name]>
+}
+
+const HOOKS = ['jobId', 'verifyToken', 'recordable'] as const
+const KNOWN: readonly string[] = [
+  ...HOOKS,
+  'protect',
+  'mode',
+  'scope',
+  'requireOperationId',
+  'fingerprint',
+  'errorsMean',
+  'deadlineMs',
+  'onUnknown',
+  'afterOverdue',
+  'maxBodyBytes',
+]
+
+/** @throws TypeError or RangeError naming the option; an unknown one may be a check that is off */
+export function checkFencingOptions<Req>(options: FencingOptions<Req>): FencingSettings<Req> {
+  for (const name of Object.keys(options)) {
+    if (!KNOWN.includes(name)) throw new TypeError(`there is no option ${name}`)
+  }
+  for (const name of HOOKS) mustBeFunction(name, options[name])
+  const { scope, fingerprint, onUnknown, requireOperationId = true } = options
+  if (typeof scope !== 'function') checkScope(scope)
+  if (fingerprint !== false) mustBeFunction('fingerprint (if not false)', fingerprint)
+  if (typeof onUnknown !== 'function') checkChoice('onUnknown', onUnknown, ['refuse', 'rerun'])
+  if (options.deadlineMs !== undefined) checkDuration('deadlineMs', options.deadlineMs)
+  if (typeof requireOperationId !== 'boolean') {
+    throw new TypeError('requireOperationId must be true or false')
+  }
+  const mode = checkChoice('mode', options.mode, ['enforce', 'report', 'once-fenced'])
+  if (mode === 'once-fenced' && options.jobId === undefined) {
+    throw new TypeError(
+      "mode 'once-fenced' needs jobId: without a token nothing else names the job",
+    )
+  }
+  return {
+    ...options,
+    protect: checkChoice('protect', options.protect, ['write', 'handler']),
+    mode,
+    requireOperationId,
+    errorsMean: checkChoice('errorsMean', options.errorsMean, ['unknown', 'not_applied']),
+    afterOverdue: checkChoice('afterOverdue', options.afterOverdue, ['refuse', 'proceed']),
+    maxBodyBytes: checkCount('maxBodyBytes', options.maxBodyBytes ?? 2 ** 20, 0, 2 ** 30),
+  }
+}
+
+function mustBeFunction(name: string, value: unknown): void {
+  if (value !== undefined && typeof value !== 'function') {
+    throw new TypeError(`${name} must be a function`)
+  }
+}

@@ -1,0 +1,113 @@
+/** `protect: 'handler'`: the handler is the effect, its answer is the result. */
+
+import {
+  AttemptSupersededError,
+  NotAppliedError,
+  StoreUnavailableError,
+  WriteRefusedError,
+} from '../errors.ts'
+import { publishFault } from '../events.ts'
+import type { StoreMode } from '../guard/fence-store.ts'
+import type { AnswerVerdict } from './answer-verdict.ts'
+import type { Exchange, Hold } from './exchange.ts'
+import type { FencingSettings } from './fencing-options.ts'
+import { type RecordedAnswer, recordAnswer, replayAnswer } from './recording.ts'
+import type { RequestFence } from './request-fence.ts'
+
+/** How far the handler has come. */
+interface Run {
+  hold?: Hold
+  ending?: 'applied' | 'not_applied' | 'error'
+}
+
+/**
+ * Runs the handler as an effect. Its answer is held until what it did is settled durably: a client
+ * that was told of success finds it on record, whatever happens next.
+ * @throws what refuses the request; then nothing was answered
+ */
+export async function protectHandler<Tx, Mode extends StoreMode, Req>(
+  exchange: Exchange<Req>,
+  fence: RequestFence<Tx, Mode>,
+  settings: FencingSettings<Req>,
+  verdict: AnswerVerdict,
+): Promise<void> {
+  const { guard, intent } = fence
+  const run: Run = {}
+  const perform = async (): Promise<unknown> => {
+    verdict.passed(intent.mode === 'report' ? undefined : intent.token.generation)
+    return runHandler(run, exchange, settings)
+  }
+  const { deadlineMs, onUnknown, errorsMean, afterOverdue } = settings
+  const options = { deadlineMs, onUnknown, errorsMean, afterOverdue }
+  fence.takeOperation()
+  try {
+    const outcome = await guard.effect(intent, perform, options)
+    verdict.outcome(outcome)
+    if (run.hold === undefined) exchange.answer(replayAnswer(outcome.result))
+    else run.hold.release()
+  } catch (error) {
+    if (run.hold !== undefined) return afterRun(run.hold, run.ending, error, fence, verdict)
+    const unruled = intent.mode === 'report' && error instanceof StoreUnavailableError
+    if (!unruled) throw error
+    exchange.proceed()
+  }
+}
+
+async function runHandler<Req>(
+  run: Run,
+  exchange: Exchange<Req>,
+  { recordable, maxBodyBytes }: FencingSettings<Req>,
+): Promise<RecordedAnswer> {
+  run.hold = exchange.hold(maxBodyBytes)
+  exchange.proceed()
+  const answer = await run.hold.ended
+  const ending = endingOf(answer.status, recordable)
+  const recorded = recordAnswer(answer, maxBodyBytes)
+  run.ending = ending
+  if (ending === 'applied') return recorded
+  const says = `the handler answered ${answer.status}`
+  throw ending === 'not_applied' ? new NotAppliedError(says) : new Error(says)
+}
+
+/** What a status proves. 503 is how an application says that it did not take the request on. */
+function endingOf(
+  status: number,
+  recordable: ((status: number) => boolean | undefined) | undefined,
+): NonNullable<Run['ending']> {
+  const said = recordable?.(status)
+  if (said !== undefined) return said ? 'applied' : 'not_applied'
+  if (status < 400) return 'applied'
+  return status < 500 || status === 503 ? 'not_applied' : 'error'
+}
+
+/** The handler has run, and the effect ended with an error: its own, or that of the settling. */
+function afterRun<Tx, Mode extends StoreMode>(
+  hold: Hold,
+  ending: Run['ending'],
+  error: unknown,
+  { intent }: RequestFence<Tx, Mode>,
+  verdict: AnswerVerdict,
+): void {
+  const { token, operationId, scope } = intent
+  const { jobId, generation } = token
+  const known = { jobId, generation, operationId }
+  if (ending === undefined) {
+    // It destroyed its response, or `recordable` threw: a new answer replaces what there is.
+    verdict.unknown()
+    hold.drop()
+    throw error
+  }
+  if (ending === 'applied') {
+    // Not on record, or on another's: the answer would promise what a retry does not keep.
+    const cause = error instanceof AttemptSupersededError
+    if (cause || error instanceof WriteRefusedError) {
+      hold.drop()
+      throw cause ? new WriteRefusedError('outcome_unknown', known, { cause: error }) : error
+    }
+    // On record as done, without an answer that the codec can spell.
+    publishFault({ fault: 'not_recorded', scope, ...known, error })
+    verdict.outcome({ status: 'applied', highestGeneration: generation })
+  }
+  if (ending === 'error') verdict.unknown()
+  hold.release()
+}

@@ -1,0 +1,152 @@
+import type { RequestRefusedError } from '../errors.ts'
+import type { Apply } from '../guard/apply.ts'
+import { BoundFence, type Override } from '../guard/bound-fence.ts'
+import type { EffectContext, EffectOptions } from '../guard/effect.ts'
+import type { Answer, JobKey, StoreMode } from '../guard/fence-store.ts'
+import type { WriteIntent } from '../guard/intent.ts'
+import type { Outcome } from '../guard/outcome.ts'
+import { writeUnfenced } from '../guard/unfenced.ts'
+import type { WriteGuard } from '../guard/write-guard.ts'
+import type { AnswerVerdict } from './answer-verdict.ts'
+import { withHttp } from './http-error.ts'
+
+/** A request that bears no token, or none that is good, and was let in all the same. */
+export interface TokenlessEntry {
+  /** What a handler gets that asks for the token. */
+  readonly refusal: RequestRefusedError
+  /** The job to write to; absent where nothing names it, and then there is no writing. */
+  readonly job?: JobKey | undefined
+  readonly evenIfFenced: boolean
+}
+
+/**
+ * The guard's verbs for one request: token, operation id, fingerprint and scope are filled in.
+ *
+ * The operation id names one write. A second one in the same request needs an id of its own, or it
+ * would be taken for the first and skipped: `write(apply, { operationId: … })`.
+ */
+export class RequestFence<Tx, Mode extends StoreMode> extends BoundFence<Tx, Mode> {
+  readonly #verdict: AnswerVerdict
+  readonly #tokenless: TokenlessEntry | undefined
+  readonly #taken = new Set<string>()
+  #accounted = false
+
+  constructor(
+    guard: WriteGuard<Tx, Mode>,
+    intent: WriteIntent,
+    verdict: AnswerVerdict,
+    tokenless?: TokenlessEntry,
+  ) {
+    super(guard, intent)
+    this.#verdict = verdict
+    this.#tokenless = tokenless
+  }
+
+  /** Whether the request bears a good token; if not, `token` throws what is wrong with it. */
+  get fenced(): boolean {
+    return this.#tokenless === undefined
+  }
+
+  /** The operation id of the request; `undefined` where it bears none. */
+  get operationId(): string | undefined {
+    return this.intent.operationId
+  }
+
+  /** Whether an effect of the request is on record, or the handler has said that there is none. */
+  get accounted(): boolean {
+    return this.#accounted
+  }
+
+  /** Says that this request has nothing to write, so that it may be answered with success. */
+  noEffect(): void {
+    this.#accounted = true
+  }
+
+  /** Takes the operation id for the handler as a whole (`protect: 'handler'`). */
+  takeOperation(): void {
+    if (this.operationId !== undefined) this.#taken.add(this.operationId)
+  }
+
+  /**
+   * See `WriteGuard.write`. Without a token (`fenced` is false) it applies while the job has no
+   * fence, checked in the same transaction, or whatever the fence in mode `'report'`: unordered,
+   * unrecorded, with generation 0 in its outcome.
+   * @throws RequestRefusedError without a token, once the job has a fence or where nothing names it
+   */
+  override async write<R>(apply: Apply<Tx, R, Mode>, override?: Override): Promise<Outcome<R>> {
+    const call = this.#begin(override)
+    try {
+      if (this.#tokenless === undefined) return call.done(await super.write(apply, override))
+      const result = await this.#writeTokenless(this.#tokenless, apply)
+      return { status: 'applied', result, appliedGeneration: 0, highestGeneration: 0 }
+    } catch (error) {
+      throw call.failed(error)
+    }
+  }
+
+  /** See `WriteGuard.within`; needs a token. */
+  override within<R>(
+    tx: Tx,
+    apply: Apply<Tx, R, Mode>,
+    override?: Override,
+  ): Answer<Mode, Outcome<R>> {
+    const call = this.#begin(override)
+    try {
+      const answer = super.within(tx, apply, override)
+      if (!(answer instanceof Promise)) return call.done(answer as Outcome<R>) as typeof answer
+      return answer.then(call.done<R>, (error: unknown) => {
+        throw call.failed(error)
+      }) as typeof answer
+    } catch (error) {
+      throw call.failed(error)
+    }
+  }
+
+  /** See `WriteGuard.effect`; needs a token. */
+  override async effect<R>(
+    perform: (context: EffectContext) => Promise<R>,
+    options?: EffectOptions<R>,
+    override?: Override,
+  ): Promise<Outcome<R>> {
+    const call = this.#begin(override)
+    try {
+      return call.done(await super.effect(perform, options, override))
+    } catch (error) {
+      throw call.failed(error)
+    }
+  }
+
+  async #writeTokenless<R>(
+    { refusal, job, evenIfFenced }: TokenlessEntry,
+    apply: Apply<Tx, R, Mode>,
+  ): Promise<R> {
+    if (job === undefined) throw refusal
+    const result = await writeUnfenced(this.guard, job, apply, { evenIfFenced })
+    this.#accounted = true
+    return result
+  }
+
+  #begin(override: Override | undefined) {
+    const id = override?.operationId ?? this.operationId
+    if (id !== undefined && this.#taken.has(id)) {
+      throw new TypeError(
+        `operation ${JSON.stringify(id)} is under way or done in this request:` +
+          ' a second write needs an operationId of its own',
+      )
+    }
+    if (id !== undefined) this.#taken.add(id)
+    return {
+      done: <R>(outcome: Outcome<R>): Outcome<R> => {
+        this.#accounted = true
+        this.#verdict.outcome(outcome)
+        return outcome
+      },
+      failed: (error: unknown): unknown => {
+        // It may be tried again within this request: nothing of it is on record.
+        if (id !== undefined) this.#taken.delete(id)
+        this.#verdict.refused(error)
+        return withHttp(error)
+      },
+    }
+  }
+}
