@@ -8,7 +8,7 @@ export interface Codec {
 }
 
 /**
- * JSON that refuses what it would change: a Date, a class instance, NaN, -0, a hole, a member that
+ * JSON that refuses what it would change: a Date, an instance of a class, NaN, -0, a hole, a member that
  * is `undefined` or a function. Members keep their order, since replays show it.
  */
 export const jsonCodec: Codec = {
@@ -48,6 +48,9 @@ function assertUnchanged(value: unknown, path: string, above: Set<object>): void
 }
 
 function assertArray(value: unknown[], path: string, above: Set<object>): void {
+  if (Object.getPrototypeOf(value) !== Array.prototype) {
+    throw changed(path, `an instance of ${value.constructor?.name ?? 'a class'}`)
+  }
   if (Reflect.ownKeys(value).length !== value.length + 1) {
     throw changed(path, 'an array with holes or members of its own')
   }

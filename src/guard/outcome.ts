@@ -68,7 +68,8 @@ export function refusal(order: WriteOrder, verdict: Refused, cause?: unknown): W
       generation: order.token.generation,
       operationId: order.operationId,
       highestGeneration: verdict.highestGeneration,
-      operationApplied: verdict.operationApplied,
+      // Of an operation that he did not name a caller is told nothing.
+      operationApplied: order.operationId === undefined ? undefined : verdict.operationApplied,
       retryAfterMs: verdict.retryAfterMs,
     },
     cause === undefined ? undefined : { cause },

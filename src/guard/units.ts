@@ -2,7 +2,7 @@
  * What each verb of the guard does to a job: pure steps on what an engine has read under its lock.
  */
 
-import type { FencingToken } from '../token.ts'
+import { type FencingToken, MAX_GENERATION } from '../token.ts'
 import { type FenceState, stateOf } from './fence-state.ts'
 import type {
   Action,
@@ -137,13 +137,17 @@ export function advanceUnit<Tx, Mode extends StoreMode>(
   }
 }
 
+export interface ReopenAnswer {
+  readonly state: FenceState | undefined
+  readonly status: 'reopened' | 'open' | 'exhausted'
+}
+
 /**
  * Ends a seal: nothing of the sealed generation or below starts again (I8). A fence that is open
  * and unbound was reopened already, so that repeating the call does not outrun the lease store.
+ * After the last generation there is none that could hold the fence.
  */
-export function reopenUnit<Tx, Mode extends StoreMode>(
-  job: JobKey,
-): Unit<Tx, Mode, { readonly state: FenceState | undefined; readonly reopened: boolean }> {
+export function reopenUnit<Tx, Mode extends StoreMode>(job: JobKey): Unit<Tx, Mode, ReopenAnswer> {
   return {
     job,
     census: true,
@@ -151,16 +155,22 @@ export function reopenUnit<Tx, Mode extends StoreMode>(
     step(view) {
       const current = view.fence
       if (current === undefined) {
-        return { answer: { state: undefined, reopened: false }, action: { kind: 'none' } }
+        return { answer: { state: undefined, status: 'open' }, action: { kind: 'none' } }
       }
-      const reopened = current.sealed || current.holder.kind !== 'unbound'
-      const fence: Fence = reopened
-        ? { generation: current.generation + 1, holder: { kind: 'unbound' }, sealed: false }
-        : current
+      const status = reopening(current)
+      const fence: Fence =
+        status === 'reopened'
+          ? { generation: current.generation + 1, holder: { kind: 'unbound' }, sealed: false }
+          : current
       const state = stateOf(job, fence, view.census ?? [])
-      return { answer: { state, reopened }, fence, action: { kind: 'none' } }
+      return { answer: { state, status }, fence, action: { kind: 'none' } }
     },
   }
+}
+
+function reopening({ generation, holder, sealed }: Fence): ReopenAnswer['status'] {
+  if (!sealed && holder.kind === 'unbound') return 'open'
+  return generation < MAX_GENERATION ? 'reopened' : 'exhausted'
 }
 
 /** An operator's answer to what became of an operation. */

@@ -18,7 +18,7 @@ import type {
 } from './fence-store.ts'
 import { checkIntent, type WriteIntent } from './intent.ts'
 import { conclude, type Outcome, unavailable } from './outcome.ts'
-import type { Resolved } from './settle.ts'
+import type { Ending, Resolved } from './settle.ts'
 import { advanceUnit, reopenUnit, resolveUnit, writeUnit } from './units.ts'
 import { decide, type Verdict } from './verdict.ts'
 
@@ -58,7 +58,10 @@ export class WriteGuard<Tx, Mode extends StoreMode> {
     this.store = store
     this.#codec = options.codec ?? jsonCodec
     this.#deadlineMs = checkDuration('deadlineMs', options.deadlineMs ?? 60_000)
-    this.#failOpen = options.dangerouslyFailOpen ?? false
+    const failOpen: unknown = options.dangerouslyFailOpen ?? false
+    // A string from the environment (`'false'`) must not open it.
+    if (typeof failOpen !== 'boolean') throw new TypeError('dangerouslyFailOpen must be a boolean')
+    this.#failOpen = failOpen
   }
 
   /** Whether `dangerouslyFailOpen` was set. */
@@ -178,13 +181,18 @@ export class WriteGuard<Tx, Mode extends StoreMode> {
    * Ends a seal: the fence goes to its generation + 1, unbound, so that nothing of the old one
    * starts again and the next claim's token binds it. Without a seal the present holder is put
    * out the same way. Repeating it changes nothing. `undefined` where no fence is known.
+   * @throws RangeError at the last generation that there is: nothing can come after it
    */
   async reopen(jobId: string, scope?: string): Promise<FenceState | undefined> {
     const job = checkJob(jobId, scope)
     const { answer } = await this.store.transact(reopenUnit<Tx, Mode>(job))
     const generation = answer.state?.highestGeneration
-    if (answer.reopened)
+    if (answer.status === 'exhausted') {
+      throw new RangeError(`generation ${generation} of the job is the last one there is`)
+    }
+    if (answer.status === 'reopened') {
       publishDecision(() => ({ verb: 'reopen', decision: 'reopened', ...job, generation }))
+    }
     return answer.state
   }
 
@@ -196,7 +204,7 @@ export class WriteGuard<Tx, Mode extends StoreMode> {
   }
 
   /** Operations that have not ended or whose outcome is not known, lowest generation first. */
-  unsettled(query: UnsettledQuery = {}): Promise<UnsettledOperation[]> {
+  async unsettled(query: UnsettledQuery = {}): Promise<UnsettledOperation[]> {
     return this.store.list({
       scope: query.scope === undefined ? undefined : checkScope(query.scope),
       jobId: query.jobId === undefined ? undefined : checkId('jobId', query.jobId),
@@ -219,11 +227,7 @@ export class WriteGuard<Tx, Mode extends StoreMode> {
   ): Promise<Resolved> {
     const job = checkJob(operation.jobId, operation.scope)
     const operationId = checkId('operationId', operation.operationId)
-    checkChoice('resolution.status', resolution.status, ['not_applied', 'applied'])
-    const ending =
-      resolution.status === 'applied'
-        ? ({ status: 'applied', result: encodeResult(resolution.result, this.#codec) } as const)
-        : ({ status: 'not_applied' } as const)
+    const ending = this.#endingOf(resolution)
     const { answer } = await this.store.transact(resolveUnit<Tx, Mode>(job, operationId, ending))
     if (answer.status === 'in_flight') {
       const { generation, remainingMs: retryAfterMs } = answer
@@ -239,7 +243,7 @@ export class WriteGuard<Tx, Mode extends StoreMode> {
    * Deletes records of applied operations, one batch a call: the promise that none of them takes
    * place twice ends with its record. Never deletes fences, nor what is in flight or unknown.
    */
-  prune(request: PruneRequest): Promise<{ readonly pruned: number }> {
+  async prune(request: PruneRequest): Promise<{ readonly pruned: number }> {
     return this.store.prune({
       olderThanMs: checkDuration('olderThanMs', request.olderThanMs, 0),
       limit: checkCount('limit', request.limit ?? 1000, 1, 10_000),
@@ -250,6 +254,18 @@ export class WriteGuard<Tx, Mode extends StoreMode> {
   /** Refuses later calls; what is queued is withdrawn. A handle of the user's own stays open. */
   close(): Promise<void> {
     return this.store.close()
+  }
+
+  /** Nothing is taken for granted here: `not_applied` lets the operation take place once more. */
+  #endingOf(resolution: Resolution): Exclude<Ending, { status: 'unknown' }> {
+    switch (resolution.status) {
+      case 'applied':
+        return { status: 'applied', result: encodeResult(resolution.result, this.#codec) }
+      case 'not_applied':
+        return { status: 'not_applied' }
+      default:
+        throw new TypeError("resolution.status must be 'applied' or 'not_applied'")
+    }
   }
 
   async #admit(verb: 'advance' | 'seal', given: FencingToken, scope?: string): Promise<FenceState> {
