@@ -16,6 +16,7 @@ import {
   IDEMPOTENCY_KEY,
   parseFencingVerdict,
 } from '../wire/headers.ts'
+import { readRetryAfter } from '../wire/message.ts'
 import { isProblemCode, parseProblem, problemError, problemStatus } from '../wire/problem.ts'
 import { elapsedMs, instant } from './deadline.ts'
 import type { Holding } from './holding.ts'
@@ -157,8 +158,7 @@ async function refusalIn(
   if (!isProblemCode(word) || response.status !== problemStatus(word)) return undefined
   const { jobId, generation } = lease
   const sent = { jobId, generation, operationId, highestGeneration: verdict?.highestGeneration }
-  const seconds = response.headers.get('Retry-After') ?? ''
-  const waitMs = /^[0-9]{1,6}$/.test(seconds) ? Number(seconds) * 1000 : undefined
+  const waitMs = readRetryAfter(response.headers)
   const problem = parseProblem(response.headers.get('Content-Type'), await response.text())
   if (problem?.code === word) return problemError(problem, sent, waitMs)
   return word === 'store_unavailable'

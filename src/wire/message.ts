@@ -94,6 +94,12 @@ export function readTarget(target: string): { path: string[]; query: Message } {
   return { path: path.split('/').slice(1).map(decode), query }
 }
 
+/** How long an answer asks to wait, in milliseconds; absent, and dates, are `undefined`. */
+export function readRetryAfter(headers: Headers): number | undefined {
+  const seconds = headers.get('Retry-After') ?? ''
+  return /^[0-9]{1,6}$/.test(seconds) ? Number(seconds) * 1000 : undefined
+}
+
 function decode(text: string): string {
   try {
     return decodeURIComponent(text)
