@@ -46,6 +46,11 @@ export function runnable<Tx, R, Mode extends StoreMode>(
         'apply must not return a promise: what it awaits is not in the transaction',
       )
     }
+    if (isIterator(value)) {
+      // One of the driver's own would keep the connection from ending its transaction.
+      value.return?.()
+      throw new TypeError('apply must not return an iterator: it would read after the transaction')
+    }
     return encoded(value)
   }
   return spelled as (tx: Tx) => Returned<Mode, Encoded<R>>
@@ -57,5 +62,15 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
     value !== null &&
     'then' in value &&
     typeof value.then === 'function'
+  )
+}
+
+function isIterator(value: unknown): value is Iterator<unknown> {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    Symbol.iterator in value &&
+    'next' in value &&
+    typeof value.next === 'function'
   )
 }

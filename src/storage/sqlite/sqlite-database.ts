@@ -47,6 +47,14 @@ export function isBusy(error: unknown): boolean {
   return codeOf(error).startsWith('SQLITE_BUSY') || codeOf(error).startsWith('SQLITE_LOCKED')
 }
 
+/**
+ * Whether an iterator is open on the handle: until it is closed, the driver refuses all statements
+ * that are no reads, the end of a transaction among them.
+ */
+export function isOccupied(error: unknown): boolean {
+  return error instanceof TypeError && error.message.includes('busy executing a query')
+}
+
 /** Whether a commit failed for what the effects left behind: a deferred foreign key. */
 export function isConstraint(error: unknown): boolean {
   return codeOf(error).startsWith('SQLITE_CONSTRAINT')

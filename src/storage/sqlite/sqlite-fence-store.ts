@@ -12,6 +12,7 @@ import type {
 } from '../../guard/fence-store.ts'
 import {
   isBusy,
+  isOccupied,
   type SqliteDatabase,
   type SqliteStoreOptions,
   unavailable,
@@ -90,9 +91,9 @@ export class SqliteFenceStore<Db extends SqliteDatabase = SqliteDatabase>
     }
   }
 
-  async view(job: JobKey, operationId?: string): Promise<JobView> {
+  view(job: JobKey, operationId?: string): Promise<JobView> {
     const { begin, release } = this.#statements.savepoints.unit
-    const read = () => {
+    return this.#writer.read(() => {
       // Outside of a transaction a savepoint begins one: the statements read one snapshot.
       begin.run()
       try {
@@ -100,14 +101,11 @@ export class SqliteFenceStore<Db extends SqliteDatabase = SqliteDatabase>
       } finally {
         release.run()
       }
-    }
-    // What a transaction of the user's has not committed is no verdict yet: wait for its end.
-    if (this.#writer.insideTransaction) return this.#writer.submit(read)
-    return this.#read(read)
+    })
   }
 
-  async list({ scope, jobId, limit = 100 }: UnsettledQuery): Promise<UnsettledOperation[]> {
-    return this.#read(() => this.#statements.list(scope ?? null, jobId ?? null, limit))
+  list({ scope, jobId, limit = 100 }: UnsettledQuery): Promise<UnsettledOperation[]> {
+    return this.#writer.read(() => this.#statements.list(scope ?? null, jobId ?? null, limit))
   }
 
   prune({ olderThanMs, limit = 1000, sealedOnly = false }: PruneRequest) {
@@ -120,15 +118,6 @@ export class SqliteFenceStore<Db extends SqliteDatabase = SqliteDatabase>
   async close(): Promise<void> {
     this.#closed = true
     this.#writer.close()
-  }
-
-  #read<T>(read: () => T): T {
-    if (this.#closed) throw new StoreUnavailableError('the store is closed')
-    try {
-      return read()
-    } catch (error) {
-      throw unavailable(error)
-    }
   }
 
   #statementsOf(tx: SqliteDatabase): SqliteFenceStatements {
@@ -208,8 +197,8 @@ function runEffect<Db extends SqliteDatabase, A, R>(
 function releaseOrEnd(release: { run(): unknown }): void {
   try {
     release.run()
-  } catch {
-    throw new TransactionEnded()
+  } catch (error) {
+    throw new TransactionEnded(isOccupied(error) ? { cause: error } : undefined)
   }
 }
 

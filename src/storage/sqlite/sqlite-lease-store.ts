@@ -33,7 +33,7 @@ import type {
   RenewResult,
 } from '../../lease/lease-store.ts'
 import { checkId } from '../../token.ts'
-import { type SqliteDatabase, type SqliteStoreOptions, unavailable } from './sqlite-database.ts'
+import type { SqliteDatabase, SqliteStoreOptions } from './sqlite-database.ts'
 import { leaseStatements, type SqliteLeaseStatements } from './sqlite-lease-statements.ts'
 import { LEASE_SCHEMA, setUpSchema, warnIfLessDurable } from './sqlite-schema.ts'
 import { SqliteWriter } from './sqlite-writer.ts'
@@ -47,7 +47,6 @@ import { SqliteWriter } from './sqlite-writer.ts'
 export class SqliteLeaseStore implements LeaseStore {
   readonly #writer: SqliteWriter
   readonly #statements: SqliteLeaseStatements
-  #closed = false
 
   constructor(db: SqliteDatabase, options: SqliteStoreOptions = {}) {
     setUpSchema(db, LEASE_SCHEMA)
@@ -82,7 +81,7 @@ export class SqliteLeaseStore implements LeaseStore {
 
   async get(jobId: string): Promise<LeaseRecord | undefined> {
     const id = checkId('jobId', jobId)
-    return this.#read(() => {
+    return this.#writer.read(() => {
       const { row, now } = this.#statements.find(id)
       return row && recordOf(row, now)
     })
@@ -90,7 +89,7 @@ export class SqliteLeaseStore implements LeaseStore {
 
   async list(query?: LeaseQuery): Promise<LeaseRecord[]> {
     const checked = checkLeaseQuery(query)
-    return this.#read(() => {
+    return this.#writer.read(() => {
       const { rows, now } = this.#statements.list(checked)
       return rows.map((row) => recordOf(row, now))
     })
@@ -116,7 +115,6 @@ export class SqliteLeaseStore implements LeaseStore {
   }
 
   async close(): Promise<void> {
-    this.#closed = true
     this.#writer.close()
   }
 
@@ -130,16 +128,5 @@ export class SqliteLeaseStore implements LeaseStore {
       if (put !== undefined) this.#statements.put(put)
       return answer
     })
-  }
-
-  /** What a transaction of the user's has not committed may never be: wait for its end. */
-  async #read<T>(read: () => T): Promise<T> {
-    if (this.#closed) throw new StoreUnavailableError('the store is closed')
-    if (this.#writer.insideTransaction) return this.#writer.submit(read)
-    try {
-      return read()
-    } catch (error) {
-      throw unavailable(error)
-    }
   }
 }

@@ -24,7 +24,7 @@ export const FENCE_SCHEMA: SqliteSchema = {
 CREATE TABLE IF NOT EXISTS writefence_fence (
   scope      TEXT    NOT NULL,
   job_id     TEXT    NOT NULL,
-  generation INTEGER NOT NULL CHECK (generation BETWEEN 1 AND 1000000000000000),
+  generation INTEGER NOT NULL CHECK (generation BETWEEN 1 AND 999999999999999),
   holder     TEXT    NOT NULL CHECK (holder IN ('none', 'unbound', 'lease')),
   lease_id   TEXT    CHECK ((holder = 'lease') = (lease_id IS NOT NULL)),
   sealed     INTEGER NOT NULL CHECK (sealed IN (0, 1)),
@@ -87,8 +87,9 @@ export function setUpSchema(db: SqliteDatabase, schema: SqliteSchema): void {
     throw new TypeError('a store must not be constructed inside a transaction of its handle')
   }
   try {
-    if (versionOf(db, schema) === schema.version) return
-    withBusyTimeout(db, SETUP_TIMEOUT_MS, () => create(db, schema))
+    withBusyTimeout(db, SETUP_TIMEOUT_MS, () => {
+      if (versionOf(db, schema) === undefined) create(db, schema)
+    })
   } catch (error) {
     throw unavailable(error)
   }

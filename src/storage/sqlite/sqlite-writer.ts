@@ -8,6 +8,7 @@ import { GroupCommit, type Round, type Ticket, type TicketQueue } from '../group
 import {
   isBusy,
   isConstraint,
+  isOccupied,
   type SqliteDatabase,
   type SqliteStoreOptions,
   unavailable,
@@ -84,6 +85,21 @@ export class SqliteWriter {
     return answer.value as T
   }
 
+  /**
+   * Reads at once, without the lock. What the handle's transaction has not committed may never be,
+   * and a locked database will be free again: then the read waits for its turn like a write.
+   */
+  async read<T>(read: () => T): Promise<T> {
+    if (this.#closed) throw new StoreUnavailableError('the store is closed')
+    if (this.#db.inTransaction) return this.submit(read)
+    try {
+      return read()
+    } catch (error) {
+      if (isBusy(error) || isOccupied(error)) return this.submit(read)
+      throw unavailable(error)
+    }
+  }
+
   /** Withdraws what is queued and refuses what comes; the handle stays open. */
   close(): void {
     this.#closed = true
@@ -114,7 +130,10 @@ export class SqliteWriter {
     while (answer === undefined) {
       const round = this.#runGroup(queue)
       if (round.status === 'ran') continue
-      if (performance.now() >= giveUpAt) return { error: unavailable(round.reason) }
+      // Nothing but another connection's lock goes away while this thread waits.
+      if (!isBusy(round.reason) || performance.now() >= giveUpAt) {
+        return { error: unavailable(round.reason) }
+      }
       Atomics.wait(pause, 0, 0, SYNC_RETRY_MS)
     }
     return answer
@@ -128,7 +147,8 @@ export class SqliteWriter {
     try {
       this.#transaction.begin()
     } catch (error) {
-      return isBusy(error) ? { status: 'busy', reason: error } : rejectAll(queue, error)
+      const waits = isBusy(error) || isOccupied(error)
+      return waits ? { status: 'busy', reason: error } : rejectAll(queue, error)
     }
     const members: Member[] = []
     this.#running = true
@@ -177,19 +197,22 @@ export class SqliteWriter {
   #recover(queue: TicketQueue<SqliteWork>, members: Member[], ended: TransactionEnded): Round {
     const culprit = members.at(-1)
     if (culprit === undefined) return { status: 'ran' }
-    let committed: boolean
+    let committed = false
+    let round: Round = { status: 'ran' }
     try {
       this.#transaction.rollback()
       committed = members.length > 1 && this.#transaction.wasCommitted()
     } catch (error) {
-      return this.#giveUp(members, error)
+      if (!isOccupied(error)) return this.#giveUp(members, error)
+      // The effect has left an iterator open. Once it is closed, the next begin rolls back.
+      round = { status: 'busy', reason: error }
     }
     publishFault({ fault: 'transaction_ended_by_callback', error: ended })
     const { ticket } = culprit
     this.#spoiled.set(ticket.work, { error: ended.cause ?? new TypeError(ended.message) })
     if (committed) for (const each of members.slice(0, -1)) each.ticket.resolve(each.value)
     queue.putBack(committed ? [ticket] : members.map((each) => each.ticket))
-    return { status: 'ran' }
+    return round
   }
 
   #commitFailed(queue: TicketQueue<SqliteWork>, members: Member[], error: unknown): Round {
