@@ -1,0 +1,211 @@
+import { publishFault } from '../../events.ts'
+import type {
+  Done,
+  FenceStore,
+  JobKey,
+  JobView,
+  PruneRequest,
+  Unit,
+  UnsettledOperation,
+  UnsettledQuery,
+} from '../../guard/fence-store.ts'
+import { checkDuration } from '../../options.ts'
+import { retry } from '../retry.ts'
+import { Turns } from '../turns.ts'
+import {
+  checkTimeout,
+  isUndone,
+  type PostgresPool,
+  type PostgresQueryable,
+  type PostgresStoreOptions,
+  type Query,
+  queryOf,
+  sqlState,
+  unavailable,
+} from './postgres-database.ts'
+import {
+  fenceSql,
+  fenceStatements,
+  type PostgresFenceSql,
+  type PostgresFenceStatements,
+} from './postgres-fence-statements.ts'
+import { createTables, FENCE_TABLES, type PostgresTables, tablesIn } from './postgres-schema.ts'
+import { bounded, type PostgresSession, PostgresTransactions } from './postgres-transactions.ts'
+import { carryOut, TransactionEnded } from './postgres-unit.ts'
+
+export interface PostgresFenceStoreOptions extends PostgresStoreOptions {
+  /**
+   * How long the callback of a write may take, in milliseconds; 30 000 unless told. It holds the
+   * job's lock meanwhile, even if this process is stopped: the server ends it then.
+   */
+  readonly effectTimeoutMs?: number | undefined
+}
+
+/**
+ * The fence in the database that the effects go to: check, fence, record and effect in one READ
+ * COMMITTED transaction, whatever the default isolation is, on a connection of the pool that the
+ * effect is given. Nothing is kept in a session, so that a transaction pooler may stand between.
+ *
+ * `within` takes any client that is inside a transaction, of any isolation level. Under REPEATABLE
+ * READ and SERIALIZABLE it fails with PostgreSQL's 40001 as the `cause` where the job has changed
+ * since that transaction's snapshot: the transaction is to be repeated.
+ */
+export class PostgresFenceStore<Client extends PostgresQueryable = PostgresQueryable>
+  implements FenceStore<Client, 'async'>
+{
+  readonly mode = 'async'
+  readonly #transactions: PostgresTransactions<Client>
+  readonly #tables: PostgresTables
+  readonly #sql: PostgresFenceSql
+  readonly #now: (() => number) | undefined
+  readonly #timeoutMs: number
+  readonly #effectTimeoutMs: number
+  readonly #turns = new Turns()
+
+  /** @throws TypeError or RangeError naming the option; the database is not asked yet */
+  constructor(pool: PostgresPool<Client>, options: PostgresFenceStoreOptions = {}) {
+    this.#tables = tablesIn(options.schema)
+    this.#sql = fenceSql(this.#tables)
+    this.#now = options.now
+    this.#timeoutMs = checkTimeout(options.timeoutMs)
+    this.#effectTimeoutMs = checkDuration('effectTimeoutMs', options.effectTimeoutMs ?? 30_000)
+    this.#transactions = new PostgresTransactions(pool, {
+      component: FENCE_TABLES,
+      tables: this.#tables,
+      timeoutMs: this.#timeoutMs,
+      longestMs: Math.max(this.#timeoutMs, this.#effectTimeoutMs),
+    })
+  }
+
+  /**
+   * Creates the tables where they are missing; safe when several processes do so at once.
+   * @throws StoreUnavailableError where they have another version, or the role may not
+   */
+  async createSchema(): Promise<void> {
+    await this.#run(({ query }) => createTables(query, FENCE_TABLES, this.#tables), 'set up')
+  }
+
+  async transact<A, R>(unit: Unit<Client, 'async', A, R>): Promise<Done<A, R>> {
+    try {
+      return await this.#run((session, last) => this.#carryOut(session, unit, last))
+    } catch (error) {
+      if (!(error instanceof TransactionEnded)) throw error
+      publishFault({ fault: 'transaction_ended_by_callback', ...unit.job, error })
+      // Whether that was a commit or a rollback is not known here: without its effect the unit
+      // leaves the fence where it has to be in either case.
+      const effect = {
+        status: 'threw',
+        error: error.cause ?? new TypeError(error.message),
+      } as const
+      const fenceOnly = { ...unit, effect: () => Promise.reject(effect.error) }
+      const { answer } = await this.#run((session) => this.#carryOut(session, fenceOnly, true))
+      return { answer, effect }
+    }
+  }
+
+  async within<A, R>(tx: Client, unit: Unit<Client, 'async', A, R>): Promise<Done<A, R>> {
+    this.#transactions.assertOpen()
+    return this.#turns.take(tx, () => this.#join(tx, unit))
+  }
+
+  async view(job: JobKey, operationId?: string): Promise<JobView> {
+    return this.#run(async ({ query }) => {
+      const view = await this.#statements(query).view(job, operationId, true)
+      await query('ROLLBACK')
+      return view
+    })
+  }
+
+  async list({ scope, jobId, limit = 100 }: UnsettledQuery): Promise<UnsettledOperation[]> {
+    return this.#run(async ({ query }) => {
+      const operations = await this.#statements(query).list(scope, jobId, limit)
+      await query('ROLLBACK')
+      return operations
+    })
+  }
+
+  async prune({ olderThanMs, limit = 1000, sealedOnly = false }: PruneRequest) {
+    return this.#run(async ({ query }) => {
+      const pruned = await this.#statements(query).prune(olderThanMs, limit, sealedOnly)
+      await query('COMMIT')
+      return { pruned }
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#transactions.close()
+  }
+
+  /** Runs a unit again while the database undoes it, as a whole and a few times. */
+  async #run<T>(
+    work: (session: PostgresSession<Client>, last: boolean) => Promise<T>,
+    setUp?: 'set up',
+  ): Promise<T> {
+    try {
+      const run = (last: boolean) =>
+        this.#transactions.run((session) => work(session, last), setUp !== undefined)
+      return await retry(run, isUndone)
+    } catch (error) {
+      throw error instanceof TransactionEnded ? error : unavailable(error)
+    }
+  }
+
+  async #carryOut<A, R>(
+    session: PostgresSession<Client>,
+    unit: Unit<Client, 'async', A, R>,
+    last: boolean,
+  ): Promise<Done<A, R>> {
+    const { client: tx, query } = session
+    const { done, changed } = await carryOut(
+      {
+        tx,
+        query,
+        statements: this.#statements(query),
+        callback: (effect) =>
+          session.pause(this.#turns.inside(tx, effect), this.#effectTimeoutMs, this.#timeoutMs),
+        // In one message, so that nothing that the effect left running gets in between. Constraints
+        // that were put off are looked at while the effect alone can be taken back.
+        release: 'SET CONSTRAINTS ALL IMMEDIATE; RELEASE SAVEPOINT writefence_effect; COMMIT',
+        repeatable: !last,
+      },
+      unit,
+    )
+    if (done.effect?.status !== 'returned') await query(changed ? 'COMMIT' : 'ROLLBACK')
+    return done
+  }
+
+  async #join<A, R>(tx: Client, unit: Unit<Client, 'async', A, R>): Promise<Done<A, R>> {
+    const send = queryOf(tx)
+    const query: Query = (text, values) => bounded(send(text, values), this.#timeoutMs, () => {})
+    await query('SAVEPOINT writefence_unit').catch((error: unknown) => {
+      if (sqlState(error) !== '25P01') throw unavailable(error)
+      throw new TypeError('within needs a client that is inside a transaction: BEGIN first')
+    })
+    try {
+      await this.#transactions.assertTables(query)
+      const { done, changed } = await carryOut(
+        {
+          tx,
+          query,
+          statements: this.#statements(query),
+          callback: (effect) => this.#turns.inside(tx, effect),
+          release: 'RELEASE SAVEPOINT writefence_effect',
+          repeatable: false,
+        },
+        unit,
+      )
+      if (!changed) await query('ROLLBACK TO SAVEPOINT writefence_unit')
+      await query('RELEASE SAVEPOINT writefence_unit')
+      return done
+    } catch (error) {
+      if (error instanceof TransactionEnded) throw error.cause ?? new TypeError(error.message)
+      // So that the user's transaction can go on, if it can.
+      await query('ROLLBACK TO SAVEPOINT writefence_unit').catch(() => {})
+      throw unavailable(error)
+    }
+  }
+
+  #statements(query: Query): PostgresFenceStatements {
+    return fenceStatements(this.#sql, query, this.#now)
+  }
+}

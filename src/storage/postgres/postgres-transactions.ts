@@ -1,0 +1,168 @@
+/** Transactions on connections of a pool: limited in time, and leaving the pool as healthy. */
+
+// Bound at load time: fake timers in a user's tests must not stop his database.
+import { performance } from 'node:perf_hooks'
+import { clearTimeout, setTimeout } from 'node:timers'
+import { StoreUnavailableError } from '../../errors.ts'
+import {
+  type PostgresPool,
+  type PostgresPooled,
+  type PostgresQueryable,
+  type Query,
+  queryOf,
+} from './postgres-database.ts'
+import { assertTables, type PostgresComponent, type PostgresTables } from './postgres-schema.ts'
+
+/** Waits that long. `onLate` sees to it that what did not answer in time can do no more harm. */
+export function bounded<T>(work: Promise<T>, ms: number, onLate: () => void): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const late = () => {
+      onLate()
+      reject(new StoreUnavailableError(`PostgreSQL: no answer within ${Math.round(ms)} ms`))
+    }
+    const timer = setTimeout(late, Math.max(0, ms))
+    work.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
+}
+
+/** One connection, for one transaction. */
+export class PostgresSession<Client extends PostgresQueryable> {
+  readonly client: Client & PostgresPooled
+  readonly #send: Query
+  #endsAt: number
+  #gone = false
+
+  constructor(client: Client & PostgresPooled, endsAt: number) {
+    this.client = client
+    this.#send = queryOf(client)
+    this.#endsAt = endsAt
+    // A connection that is lost while it is idle in a transaction is an event, and would be an
+    // uncaught exception; the next statement fails anyway.
+    client.on('error', ignored)
+  }
+
+  readonly query: Query = (text, values) => {
+    if (this.#gone) return Promise.reject(new StoreUnavailableError('the connection was closed'))
+    return bounded(this.#send(text, values), this.remainingMs, () => this.destroy())
+  }
+
+  get remainingMs(): number {
+    return Math.max(1, this.#endsAt - performance.now())
+  }
+
+  /** Lets the callback of a write take its own time, and the statements after it theirs. */
+  async pause<T>(work: Promise<T>, longestMs: number, afterwardsMs: number): Promise<T> {
+    try {
+      return await bounded(work, longestMs, () => this.destroy())
+    } finally {
+      this.#endsAt = performance.now() + afterwardsMs
+    }
+  }
+
+  release(): void {
+    if (this.#gone) return
+    this.#gone = true
+    this.client.removeListener('error', ignored)
+    this.client.release()
+  }
+
+  /** Rolls back, so that nothing is left running; a connection that cannot is closed. */
+  async abandon(): Promise<void> {
+    try {
+      await this.query('ROLLBACK')
+      this.release()
+    } catch {
+      this.destroy()
+    }
+  }
+
+  /** Closes the connection: whatever was not committed never will be. */
+  destroy(): void {
+    if (this.#gone) return
+    this.#gone = true
+    // The pool would say goodbye first, which a server that hangs never answers.
+    this.client.connection?.stream?.destroy?.()
+    this.client.release(true)
+  }
+}
+
+export interface PostgresTransactionsOptions {
+  readonly component: PostgresComponent
+  readonly tables: PostgresTables
+  readonly timeoutMs: number
+  /** The longest that one statement may run, or the connection be idle, in milliseconds. */
+  readonly longestMs: number
+}
+
+export class PostgresTransactions<Client extends PostgresQueryable> {
+  readonly #pool: PostgresPool<Client>
+  readonly #options: PostgresTransactionsOptions
+  #known = false
+  #closed = false
+
+  constructor(pool: PostgresPool<Client>, options: PostgresTransactionsOptions) {
+    this.#pool = pool
+    this.#options = options
+  }
+
+  /**
+   * Runs `work` after a BEGIN; it ends the transaction itself, last thing. Where it throws, the
+   * transaction is rolled back, or its connection closed, before the error is thrown on.
+   */
+  async run<T>(work: (session: PostgresSession<Client>) => Promise<T>, setUp = false): Promise<T> {
+    const endsAt = performance.now() + this.#options.timeoutMs
+    const session = new PostgresSession(await this.#connect(endsAt), endsAt)
+    try {
+      this.assertOpen()
+      await session.query(begin(session.remainingMs, this.#options.longestMs))
+      if (!setUp) await this.assertTables(session.query)
+      const value = await work(session)
+      session.release()
+      return value
+    } catch (error) {
+      await session.abandon()
+      throw error
+    }
+  }
+
+  /** Asks once whether the tables are there. @throws StoreUnavailableError where they are not */
+  async assertTables(query: Query): Promise<void> {
+    if (this.#known) return
+    await assertTables(query, this.#options.component, this.#options.tables)
+    this.#known = true
+  }
+
+  /** @throws StoreUnavailableError once it was closed */
+  assertOpen(): void {
+    if (this.#closed) throw new StoreUnavailableError('the store is closed')
+  }
+
+  close(): void {
+    this.#closed = true
+  }
+
+  async #connect(endsAt: number): Promise<Client & PostgresPooled> {
+    this.assertOpen()
+    const connecting = this.#pool.connect()
+    // Where it comes too late, it goes straight back.
+    const giveBack = () => void connecting.then((client) => client.release()).catch(() => {})
+    return bounded(connecting, endsAt - performance.now(), giveBack)
+  }
+}
+
+/**
+ * All of it ends with the transaction: behind a pooler the next one gets another session. The wait
+ * for a lock ends a little before ours does, so that the connection outlives it. What goes on at a
+ * server whose client was stopped, or is gone, ends by the other two. A commit must be durable when
+ * it is answered; what is stricter than `on` stays.
+ */
+function begin(remainingMs: number, longestMs: number): string {
+  return `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+    SET LOCAL lock_timeout = ${Math.ceil(remainingMs * 0.8)};
+    SET LOCAL statement_timeout = ${longestMs};
+    SET LOCAL idle_in_transaction_session_timeout = ${longestMs};
+    SELECT set_config('synchronous_commit', 'on', true)
+      WHERE current_setting('synchronous_commit') = 'off'`
+}
+
+function ignored(): void {}
