@@ -9,6 +9,8 @@ export default defineConfig({
     alias: [
       { find: /^writefence$/, replacement: source('index.ts') },
       { find: /^writefence\/sqlite$/, replacement: source('storage/sqlite/index.ts') },
+      { find: /^writefence\/redis$/, replacement: source('storage/redis/index.ts') },
+      { find: /^writefence\/postgres$/, replacement: source('storage/postgres/index.ts') },
       { find: /^writefence\/express$/, replacement: source('express/index.ts') },
       { find: /^writefence\/http$/, replacement: source('storage/http/index.ts') },
       { find: /^writefence\/conformance$/, replacement: source('conformance/index.ts') },
