@@ -19,9 +19,10 @@ const LONGEST_PAUSE_MS = 200
 export async function retry<T>(
   run: (last: boolean) => Promise<T>,
   isUndone: (error: unknown) => boolean,
+  attempts = ATTEMPTS,
 ): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
-    const last = attempt === ATTEMPTS
+    const last = attempt === attempts
     try {
       return await run(last)
     } catch (error) {
