@@ -31,13 +31,21 @@ const sealing: readonly FenceStoreLaw[] = [
     for (const generation of [2, 3]) {
       await refused(d.guard.write(intent(generation, 'y'), d.appends('late')), 'sealed')
       await refused(d.guard.effect(intent(generation, 'y'), never), 'sealed')
+    }
+    assert.deepEqual(await d.log(), ['before'])
+    assert.equal((await d.guard.inspect('job'))?.sealed, true)
+  }),
+
+  law('within: after a seal no new effect joins a transaction', async (d) => {
+    await d.applies(intent(2, 'x'), 'before')
+    await d.guard.seal(at(2))
+    for (const generation of [2, 3]) {
       const joined = d.transaction((tx) =>
         d.guard.within(tx, intent(generation, 'y'), d.appends('late')),
       )
       await refused(joined, 'sealed', { operationApplied: false })
     }
     assert.deepEqual(await d.log(), ['before'])
-    assert.equal((await d.guard.inspect('job'))?.sealed, true)
   }),
 
   law('a sealed job still replays, to a holder who is not stale', async (d) => {
