@@ -1,0 +1,105 @@
+/** A schema of one's own on the PostgreSQL server of the tests, and pools on it. */
+
+import pg from 'pg'
+import { afterAll, afterEach } from 'vitest'
+import {
+  PostgresFenceStore,
+  PostgresLeaseStore,
+  type PostgresStoreOptions,
+} from 'writefence/postgres'
+import { problemOf } from './engine.ts'
+
+/** As the usual variables say; a local server that trusts its users unless they do. */
+const address: pg.PoolConfig = {
+  host: process.env.PGHOST ?? '127.0.0.1',
+  port: Number(process.env.PGPORT ?? 5432),
+  user: process.env.PGUSER ?? 'postgres',
+  database: process.env.PGDATABASE ?? 'test',
+}
+
+export class PostgresBench {
+  readonly schema: string
+  /** A pool of the test's own, beside those of the stores. */
+  readonly pool: pg.Pool
+  readonly problem: unknown
+  readonly #pools: pg.Pool[] = []
+
+  private constructor(schema: string, pool: pg.Pool, problem: unknown) {
+    this.schema = schema
+    this.pool = pool
+    this.problem = problem
+    afterEach(() => this.#endPools())
+    afterAll(async () => {
+      await this.#endPools()
+      if (problem === undefined) await pool.query(`DROP SCHEMA ${schema} CASCADE`)
+      await pool.end()
+    })
+  }
+
+  /** Makes the schema, with the tables of both stores and one named `log`, for one test file. */
+  static async open(name: string): Promise<PostgresBench> {
+    const schema = `writefence_test_${name}_${process.pid}`
+    const pool = new pg.Pool({ ...address, options: `-c search_path=${schema}`, max: 4 })
+    const problem = await problemOf(async () => {
+      await pool.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE; CREATE SCHEMA ${schema};
+        CREATE TABLE log (id bigint GENERATED ALWAYS AS IDENTITY, text text NOT NULL)`)
+      await new PostgresFenceStore(pool).createSchema()
+      await new PostgresLeaseStore(pool).createSchema()
+    })
+    return new PostgresBench(schema, pool, problem)
+  }
+
+  /** A further pool, which is ended after the test. */
+  connect(config: pg.PoolConfig = {}): pg.Pool {
+    const pool = new pg.Pool({ ...address, max: 4, ...config })
+    pool.on('error', () => {})
+    this.#pools.push(pool)
+    return pool
+  }
+
+  fences(options: PostgresStoreOptions & { pool?: pg.Pool } = {}) {
+    const { pool = this.connect(), ...rest } = options
+    return new PostgresFenceStore(pool, { schema: this.schema, ...rest })
+  }
+
+  leases(options: PostgresStoreOptions & { pool?: pg.Pool } = {}): PostgresLeaseStore {
+    const { pool = this.connect(), ...rest } = options
+    return new PostgresLeaseStore(pool, { schema: this.schema, ...rest })
+  }
+
+  async empty(): Promise<void> {
+    await this.pool.query(
+      `TRUNCATE log, writefence_fence, writefence_operation, writefence_lease RESTART IDENTITY`,
+    )
+  }
+
+  /** Appends to the log within the transaction. */
+  async append(tx: pg.ClientBase, text: string): Promise<void> {
+    await tx.query(`INSERT INTO ${this.schema}.log (text) VALUES ($1)`, [text])
+  }
+
+  async log(): Promise<string[]> {
+    const { rows } = await this.pool.query<{ text: string }>('SELECT text FROM log ORDER BY id')
+    return rows.map((row) => row.text)
+  }
+
+  /** Runs the body in a transaction that is committed, or rolled back where it throws. */
+  async transaction<T>(body: (tx: pg.PoolClient) => Promise<T>, begin = 'BEGIN'): Promise<T> {
+    const client = await this.pool.connect()
+    try {
+      await client.query(begin)
+      const value = await body(client)
+      await client.query('COMMIT')
+      return value
+    } catch (error) {
+      await client.query('ROLLBACK')
+      throw error
+    } finally {
+      client.release()
+    }
+  }
+
+  async #endPools(): Promise<void> {
+    await Promise.all(this.#pools.splice(0).map((pool) => pool.end()))
+  }
+}

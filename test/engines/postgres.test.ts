@@ -1,0 +1,27 @@
+import { describe, it } from 'vitest'
+import { fenceStoreLaws, leaseStoreLaws } from 'writefence/conformance'
+import { describeEngine } from './engine.ts'
+import { PostgresBench } from './postgres-bench.ts'
+
+const bench = await PostgresBench.open('laws')
+
+describeEngine('PostgreSQL', bench.problem, () => {
+  describe('the laws of a lease store', () => {
+    it.each(leaseStoreLaws)('$name', async (law) => {
+      await bench.empty()
+      await law.run({ open: async (now) => bench.leases({ now }) })
+    })
+  })
+
+  describe('the laws of a fence store', () => {
+    it.each(fenceStoreLaws)('$name', async (law) => {
+      await bench.empty()
+      await law.run({
+        open: async (now) => bench.fences({ now }),
+        append: (tx, text) => bench.append(tx, text),
+        log: () => bench.log(),
+        transaction: (body) => bench.transaction(body),
+      })
+    })
+  })
+})
