@@ -37,6 +37,10 @@ export class ResponseHold implements Hold {
   #size = 0
   #chunks: Uint8Array[] = []
   #callback: Callback | undefined
+  #source: Readable | undefined
+  #restoreSocket: (() => void) | undefined
+  /** Cuts the connection once the answer has gone out. */
+  #cut: (() => void) | undefined
 
   constructor(res: ServerResponse, maxBodyBytes: number) {
     this.#res = res
@@ -61,9 +65,11 @@ export class ResponseHold implements Hold {
       this.#res.statusMessage = message
     }
     this.#open()
-    if (this.#clientGone) return
-    const body = this.#chunks.length === 0 ? undefined : Buffer.concat(this.#chunks)
-    this.#below.end.call(this.#res, body, 'utf8', this.#callback)
+    if (!this.#clientGone) {
+      const body = this.#chunks.length === 0 ? undefined : Buffer.concat(this.#chunks)
+      this.#below.end.call(this.#res, body, 'utf8', this.#callback)
+    }
+    this.#cut?.()
   }
 
   drop(): void {
@@ -80,6 +86,7 @@ export class ResponseHold implements Hold {
     }
     this.#res.statusCode = 200
     this.#res.statusMessage = ''
+    this.#cut?.()
   }
 
   #install(): void {
@@ -120,6 +127,7 @@ export class ResponseHold implements Hold {
     )
     pretend(res, 'writableEnded', () => (holds() ? this.#done : undefined))
     res.on('pipe', (source: Readable) => {
+      this.#source = source
       source.once('close', () => this.#cutShort(source))
     })
   }
@@ -186,15 +194,40 @@ export class ResponseHold implements Hold {
   #finish(kept: boolean): void {
     this.#done = true
     const { status } = this.#head ?? { status: 200 }
+    this.#deferCut()
     const body = kept ? Buffer.concat(this.#chunks) : undefined
     this.#settle?.resolve({ status, headers: headersOf(this.#res), body })
+  }
+
+  /**
+   * Express cuts the connection where an error comes after an answer (one that is sent twice, say).
+   * By then the answer would be with the client: here it has yet to go.
+   */
+  #deferCut(): void {
+    const { socket } = this.#res
+    if (socket === null) return
+    const { destroy } = socket
+    socket.destroy = (error) => {
+      const cut = () => destroy.call(socket, error)
+      this.#cut = () => {
+        if (this.#clientGone) cut()
+        else this.#res.once('finish', cut)
+      }
+      return socket
+    }
+    this.#restoreSocket = () => {
+      socket.destroy = destroy
+    }
   }
 
   /** The client is gone. Whoever waits for it to read on is told to go on. */
   #hangUp(): boolean {
     this.#clientGone = true
     this.#closeHeld = true
-    if (!this.#done) this.#below.emit.call(this.#res, 'drain')
+    if (this.#done) return true
+    this.#below.emit.call(this.#res, 'drain')
+    // A pipe through compression below waits for that to drain, and it never will.
+    this.#source?.resume()
     return true
   }
 
@@ -215,6 +248,7 @@ export class ResponseHold implements Hold {
 
   #open(): void {
     this.#phase = 'open'
+    this.#restoreSocket?.()
     if (this.#closeHeld) process.nextTick(() => this.#below.emit.call(this.#res, 'close'))
     this.#closeHeld = false
   }

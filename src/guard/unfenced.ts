@@ -1,4 +1,4 @@
-/** Writes that bear no token: how writers that know nothing of fencing are let in, and until when. */
+/** Writes that bear no token: how writers that know nothing of fencing are let in, and how long. */
 
 import { RequestRefusedError, StoreUnavailableError } from '../errors.ts'
 import { publishDecision, publishFault } from '../events.ts'

@@ -18,6 +18,7 @@ export interface FenceServiceCall extends FenceCall {
   readonly token?: FencingToken | undefined
 }
 
+/** How the fence service is set up. */
 export interface FenceServiceOptions<Req> extends Pick<FencingOptions<Req>, 'scope'> {
   /** Who may make which call: `advance`, `seal` and `inspect`. Check the token here if need be. */
   readonly authorize: Authorize<Req, FenceServiceCall>

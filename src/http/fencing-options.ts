@@ -54,7 +54,7 @@ export interface FencingOptions<Req> {
   readonly recordable?: ((status: number) => boolean | undefined) | undefined
   /** For `protect: 'handler'`: what an error status proves, `'unknown'` unless told. */
   readonly errorsMean?: 'unknown' | 'not_applied' | undefined
-  /** For `protect: 'handler'`: when the operation is overdue, in milliseconds; the guard's unless told. */
+  /** For `protect: 'handler'`: after how many milliseconds it is overdue; the guard's unless told. */
   readonly deadlineMs?: number | undefined
   /**
    * For `protect: 'handler'`: see `EffectOptions`. A result found out is replayed as JSON with

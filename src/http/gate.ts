@@ -145,7 +145,7 @@ export class Gate<Tx, Mode extends StoreMode, Req> {
     }
   }
 
-  /** Report mode: what would be refused does not come as far as the guard, which would refuse it. */
+  /** Report mode: what would be refused is told, and does not come as far as the guard. */
   async #reportsRefusal({ token, scope = '' }: WriteIntent): Promise<boolean> {
     const verdict = await this.#guard.judge({ token, scope })
     if (verdict.status !== 'refuse') return false

@@ -1,7 +1,7 @@
 import { RequestRefusedError } from '../errors.ts'
 
 /** The largest body that a service reads, in bytes; its messages are far below it. */
-export const MAX_JSON_BYTES = 64 * 1024
+const MAX_JSON_BYTES = 64 * 1024
 
 /**
  * Reads a stream of bytes as JSON; `undefined` where there are none.

@@ -9,6 +9,7 @@ import {
 } from '../wire/lease-messages.ts'
 import { type Authorize, answering, checkAuthorize, jsonAnswer, type Service } from './service.ts'
 
+/** How the lease service is set up. */
 export interface LeaseServiceOptions<Req> {
   /**
    * Who may make which call. `call.verb` is `claim`, `renew`, `complete`, `release`, `get` for

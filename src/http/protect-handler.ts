@@ -56,13 +56,13 @@ export async function protectHandler<Tx, Mode extends StoreMode, Req>(
 async function runHandler<Req>(
   run: Run,
   exchange: Exchange<Req>,
-  { recordable, maxBodyBytes }: FencingSettings<Req>,
+  settings: FencingSettings<Req>,
 ): Promise<RecordedAnswer> {
-  run.hold = exchange.hold(maxBodyBytes)
+  run.hold = exchange.hold(settings.maxBodyBytes)
   exchange.proceed()
   const answer = await run.hold.ended
-  const ending = endingOf(answer.status, recordable)
-  const recorded = recordAnswer(answer, maxBodyBytes)
+  const ending = endingOf(answer.status, settings)
+  const recorded = recordAnswer(answer, settings.maxBodyBytes)
   run.ending = ending
   if (ending === 'applied') return recorded
   const says = `the handler answered ${answer.status}`
@@ -70,14 +70,15 @@ async function runHandler<Req>(
 }
 
 /** What a status proves. 503 is how an application says that it did not take the request on. */
-function endingOf(
+function endingOf<Req>(
   status: number,
-  recordable: ((status: number) => boolean | undefined) | undefined,
+  { recordable, errorsMean }: FencingSettings<Req>,
 ): NonNullable<Run['ending']> {
   const said = recordable?.(status)
   if (said !== undefined) return said ? 'applied' : 'not_applied'
   if (status < 400) return 'applied'
-  return status < 500 || status === 503 ? 'not_applied' : 'error'
+  if (status < 500 || status === 503) return 'not_applied'
+  return errorsMean === 'unknown' ? 'error' : 'not_applied'
 }
 
 /** The handler has run, and the effect ended with an error: its own, or that of the settling. */

@@ -2,8 +2,8 @@
  * What makes two requests the same: a digest over method, target, media type and body.
  *
  * The target is path and query as they were sent, since both can say what is to be written. Of the
- * content type only type and subtype count, lower-cased: parameters such as a charset differ between
- * clients that send the same thing.
+ * content type only type and subtype count, lower-cased: parameters such as a charset differ
+ * between clients that send the same thing.
  */
 
 import { createHash } from 'node:crypto'

@@ -1,9 +1,17 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import http from 'node:http'
 import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { connect } from 'node:net'
 import express, { type Express } from 'express'
 import { afterEach } from 'vitest'
-import { type FencingToken, WriteGuard, type WriteGuardOptions } from 'writefence'
+import {
+  type DecisionEvent,
+  type FaultEvent,
+  type FencingToken,
+  WriteGuard,
+  type WriteGuardOptions,
+} from 'writefence'
 import { openSqlite, SqliteFenceStore } from 'writefence/sqlite'
 import { formatFencingToken } from '../../src/wire/headers.ts'
 
@@ -91,5 +99,62 @@ export function raw(port: number, head: readonly string[], body = ''): Promise<s
     const length = Buffer.byteLength(body)
     const lines = [...head, 'Host: a', 'Connection: close', `Content-Length: ${length}`]
     socket.write(`${lines.join('\r\n')}\r\n\r\n${body}`, 'latin1')
+  })
+}
+
+/** What is published on a channel from here to the end of the test. */
+function published<Event>(channel: string): Event[] {
+  const events: Event[] = []
+  const listener = (event: unknown) => events.push(event as Event)
+  subscribe(channel, listener)
+  atEnd(() => unsubscribe(channel, listener))
+  return events
+}
+
+export const decisions = () => published<DecisionEvent>('writefence:decision')
+export const faults = () => published<FaultEvent>('writefence:fault')
+
+/** Resolves with the first event of a channel that is wanted. */
+export function once<Event>(
+  channel: 'writefence:decision' | 'writefence:fault',
+  wanted: (event: Event) => boolean,
+): Promise<Event> {
+  return new Promise((resolve) => {
+    const listener = (event: unknown) => {
+      if (!wanted(event as Event)) return
+      unsubscribe(channel, listener)
+      resolve(event as Event)
+    }
+    subscribe(channel, listener)
+  })
+}
+
+/** A promise and the function that fulfils it. */
+export function signal<T = void>(): { promise: Promise<T>; fire: (value: T) => void } {
+  let fire: (value: T) => void = () => {}
+  const promise = new Promise<T>((resolve) => {
+    fire = resolve
+  })
+  return { promise, fire }
+}
+
+/** One request with its headers just as given (repeated ones in a list of pairs), undecoded. */
+export function plain(
+  port: number,
+  sent: { method?: string; path?: string; headers?: http.OutgoingHttpHeaders; body?: string },
+): Promise<{ status: number; headers: http.IncomingHttpHeaders; body: Buffer }> {
+  const { method = 'POST', path = '/', headers = {}, body } = sent
+  return new Promise((resolve, reject) => {
+    const req = http.request({ port, method, path, headers, agent: false }, (res) => {
+      const chunks: Buffer[] = []
+      res.on('data', (chunk: Buffer) => chunks.push(chunk))
+      res.on('error', reject)
+      res.on('end', () => {
+        const { statusCode: status = 0, headers: received } = res
+        resolve({ status, headers: received, body: Buffer.concat(chunks) })
+      })
+    })
+    req.on('error', reject)
+    req.end(body)
   })
 }

@@ -1,0 +1,125 @@
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { Request, Response } from 'express'
+import request from 'supertest'
+import { describe, expect, it } from 'vitest'
+import { fencing, fencingErrors } from 'writefence/express'
+import { bearing, destination, versions } from './harness.ts'
+
+const file = new URL(import.meta.url).pathname
+
+type Handler = (req: Request, res: Response) => unknown
+
+const answers: readonly (readonly [name: string, handler: Handler])[] = [
+  ['R88: json, 201 with Location', (_, res) => res.location('/c/1').status(201).json({ a: 'é' })],
+  ['R88: text/csv with a charset', (_, res) => res.type('text/csv; charset=latin1').send('a,b\n')],
+  ['R88: 204', (_, res) => res.sendStatus(204)],
+  ['205', (_, res) => res.status(205).end()],
+  ['a redirect', (_, res) => res.redirect(303, '/elsewhere')],
+  ['a Buffer', (_, res) => res.send(Buffer.from([0, 255, 128]))],
+  ['an empty end', (_, res) => res.end()],
+  ['an end in latin1', (_, res) => res.type('text/plain').end('é', 'latin1')],
+  [
+    'write and end',
+    (_, res) => {
+      res.type('text/plain')
+      res.write('a')
+      res.write(Buffer.from('b'))
+      res.write('Yw==', 'base64')
+      res.end('d')
+    },
+  ],
+  [
+    'writes that wait for their callbacks',
+    async (_, res) => {
+      res.type('text/plain')
+      await new Promise((resolve) => res.write('a', resolve))
+      await new Promise((resolve) => res.write('b', 'utf8', resolve))
+      res.end()
+    },
+  ],
+  [
+    'writeHead with an object',
+    (_, res) => res.writeHead(201, 'Made', { 'Content-Type': 'text/x', ETag: '"1"' }).end('x'),
+  ],
+  [
+    'writeHead with a list',
+    (_, res) => {
+      res.setHeader('Link', '<gone>')
+      res.writeHead(201, ['Content-Type', 'text/x', 'Link', '<b>']).end('x')
+    },
+  ],
+  [
+    'flushHeaders',
+    (_, res) => {
+      res.type('text/plain').flushHeaders()
+      res.end('late')
+    },
+  ],
+  ['pipe', (_, res) => Readable.from(['a', 'b', 'c']).pipe(res.type('text/plain'))],
+  ['pipeline', (_, res) => pipeline(Readable.from(['a', 'b']), res.type('text/plain'))],
+  ['sendFile', (_, res) => res.sendFile(file)],
+  ['download', (_, res) => res.download(file)],
+  ['several cookies', (_, res) => res.cookie('a', '1').cookie('b', '2').send('ok')],
+]
+
+describe.each(versions)("%s, protect: 'handler'", (_, express) => {
+  function setUp(handler: Handler, options: Parameters<typeof fencing>[1] = {}) {
+    const bank = destination()
+    const app = express()
+    let runs = 0
+    const counted: Handler = (req, res) => {
+      runs += 1
+      return handler(req, res)
+    }
+    app.use(express.json())
+    app.post('/bare', (req, res, next) => {
+      Promise.resolve(handler(req, res)).catch(next)
+    })
+    app.post('/', fencing(bank.guard, { protect: 'handler', ...options }), (req, res, next) => {
+      Promise.resolve(counted(req, res)).catch(next)
+    })
+    app.use(fencingErrors())
+    const post = (generation: number, id: string, path = '/') =>
+      request(app).post(path).set(bearing(generation, id)).redirects(0).buffer(true)
+    return { ...bank, app, post, runs: () => runs }
+  }
+
+  describe.each(answers)('%s', (_name, handler) => {
+    const essence = ({ status, body, text: sent, headers }: request.Response) => ({
+      status,
+      body,
+      sent,
+      type: headers['content-type'],
+      location: headers.location,
+      etag: headers.etag,
+      link: headers.link,
+    })
+
+    it('is the same answer with a guard, and again on a retry, and runs once', async () => {
+      const { post, runs } = setUp(handler)
+      const bare = await post(7, 'op', '/bare')
+      const first = await post(7, 'op')
+      const again = await post(7, 'op')
+      const taken = await post(8, 'op')
+      expect(essence(first)).toEqual(essence(bare))
+      expect(essence(again)).toEqual(essence(bare))
+      expect(essence(taken)).toEqual(essence(bare))
+      expect(runs()).toBe(1)
+      expect(first.headers['fencing-verdict']).toBe('applied;highest=7')
+      expect(again.headers['fencing-verdict']).toBe('replayed;highest=7')
+      expect(taken.headers['fencing-verdict']).toBe('replayed;highest=8')
+      expect(first.headers['set-cookie']).toEqual(bare.headers['set-cookie'])
+      expect(first.headers['content-disposition']).toBe(bare.headers['content-disposition'])
+      for (const name of ['set-cookie', 'content-disposition', 'last-modified', 'cache-control']) {
+        expect(again.headers).not.toHaveProperty(name)
+      }
+    })
+
+    it('R86: is marked as a replay on a retry only', async () => {
+      const { post } = setUp(handler)
+      expect((await post(7, 'op')).headers).not.toHaveProperty('idempotent-replayed')
+      expect((await post(7, 'op')).headers['idempotent-replayed']).toBe('true')
+    })
+  })
+})
