@@ -41,8 +41,8 @@ interface EndedRow {
   readonly leaseId?: string | undefined
   /** Who ended it: a repetition is answered the same to the one who did. */
   readonly endedBy: 'holder' | 'operator'
-  /** Completed after it had expired, so that a repetition says so again. */
-  readonly lapsed: boolean
+  /** Completed after it had expired: a repetition says so again. */
+  readonly lapsed?: boolean | undefined
   /** Epoch milliseconds of the store's clock; absent in a tombstone. */
   readonly endedAt?: number | undefined
 }
@@ -107,9 +107,13 @@ export function completeRule(
   now: number,
 ): LeaseRuling<CompleteResult> {
   if (!isHolder(row, key) || row.status === 'released') return lost(row, key)
-  if (row.status !== 'leased') return { answer: { status: 'completed', lapsed: row.lapsed } }
+  if (row.status !== 'leased')
+    return { answer: { status: 'completed', lapsed: row.lapsed ?? false } }
   const lapsed = now >= row.leaseUntil
-  return { answer: { status: 'completed', lapsed }, put: ended(row, 'completed', now, lapsed) }
+  return {
+    answer: { status: 'completed', lapsed },
+    put: { ...ended(row, 'completed', now), lapsed },
+  }
 }
 
 export function releaseRule(
@@ -119,7 +123,7 @@ export function releaseRule(
 ): LeaseRuling<ReleaseResult> {
   if (!isHolder(row, key) || row.status === 'completed') return lost(row, key)
   if (row.status === 'leased') {
-    return { answer: { status: 'released' }, put: ended(row, 'released', now, false) }
+    return { answer: { status: 'released' }, put: ended(row, 'released', now) }
   }
   return row.endedBy === 'holder' ? { answer: { status: 'released' } } : lost(row, key)
 }
@@ -138,7 +142,6 @@ export function raiseRule(
     jobId,
     generation: atLeast,
     endedBy: 'operator',
-    lapsed: false,
     endedAt: now,
   }
   return { answer: recordOf(put, now), put }
@@ -149,7 +152,7 @@ export function forceReleaseRule(
   now: number,
 ): LeaseRuling<LeaseRecord | undefined> {
   if (row?.status !== 'leased') return { answer: row && recordOf(row, now) }
-  const put: EndedRow = { ...ended(row, 'released', now, false), endedBy: 'operator' }
+  const put: EndedRow = { ...ended(row, 'released', now), endedBy: 'operator' }
   return { answer: recordOf(put, now), put }
 }
 
@@ -187,18 +190,17 @@ function lost(row: LeaseRow | undefined, key: LeaseKey): { readonly answer: Lost
 function reasonOf(row: LeaseRow | undefined, key: LeaseKey): LeaseEnd {
   // A generation that was never given out here: the store was restored, or it is another one.
   if (row === undefined || row.generation < key.generation) return 'unknown_job'
-  const nobodyElse = row.leaseId === undefined || isHolder(row, key)
-  if (row.generation > key.generation || row.status === 'leased' || !nobodyElse) return 'superseded'
-  return row.status
+  const elses = row.leaseId !== undefined && !isHolder(row, key)
+  if (row.generation > key.generation || elses) return 'superseded'
+  return row.status === 'completed' ? 'completed' : 'released'
 }
 
 function ended(
   { jobId, generation, owner, leaseId }: LeasedRow,
   status: 'released' | 'completed',
   endedAt: number,
-  lapsed: boolean,
 ): EndedRow {
-  return { status, jobId, generation, owner, leaseId, endedBy: 'holder', lapsed, endedAt }
+  return { status, jobId, generation, owner, leaseId, endedBy: 'holder', endedAt }
 }
 
 function leaseOf({ jobId, generation, leaseId, owner, leaseUntil, ttlMs }: LeasedRow): Lease {
