@@ -1,0 +1,259 @@
+import Database from 'better-sqlite3'
+import { describe, expect, it } from 'vitest'
+import { StoreUnavailableError } from 'writefence'
+import { failure, intent } from '../../../src/conformance/fence-destination.ts'
+import { open, SqliteDestination, temporaryFile } from '../../support/sqlite-destination.ts'
+
+const SOON = { busyTimeoutMs: 30 }
+
+function fileDestination(options = {}) {
+  const path = temporaryFile()
+  const d = new SqliteDestination(open(path), options)
+  return { d, other: open(path) }
+}
+
+/** Lets the event loop turn a few times, as other work of the process would. */
+async function turns(count = 5): Promise<void> {
+  for (let i = 0; i < count; i += 1) await new Promise((resolve) => setImmediate(resolve))
+}
+
+describe('while the handle is inside a transaction of its user', () => {
+  it('a write waits for its end, and never joins it', async () => {
+    const { d, other } = fileDestination()
+    d.db.exec("BEGIN IMMEDIATE; INSERT INTO log VALUES ('user')")
+    const write = d.write(intent(1, 'x'))
+    await turns()
+    expect(d.log()).toEqual(['user'])
+    d.db.exec('ROLLBACK')
+    expect((await write).status).toBe('applied')
+    expect(d.log(other)).toEqual(['x'])
+  })
+
+  it('a write is store_unavailable after the bound, and lands no more', async () => {
+    const { d, other } = fileDestination(SOON)
+    d.db.exec('BEGIN IMMEDIATE')
+    const error = await failure(d.write(intent(1, 'x')))
+    expect(error).toBeInstanceOf(StoreUnavailableError)
+    expect(error).toMatchObject({ message: expect.stringContaining('withdrawn') })
+    d.db.exec('COMMIT')
+    expect((await d.write(intent(1, 'y'))).status).toBe('applied')
+    expect(d.log(other)).toEqual(['y'])
+  })
+
+  it.each<[string, (d: SqliteDestination) => Promise<unknown>]>([
+    ['effect', ({ guard }) => guard.effect(intent(1, 'x'), async () => expect.fail('it ran'))],
+    ['advance', ({ guard }) => guard.advance(intent(1).token)],
+    ['seal', ({ guard }) => guard.seal(intent(1).token)],
+    ['reopen', ({ guard }) => guard.reopen('job')],
+    [
+      'resolve',
+      ({ guard }) => guard.resolve({ jobId: 'job', operationId: 'x' }, { status: 'not_applied' }),
+    ],
+  ])('%s is refused: what can be rolled back is no reservation', async (_, call) => {
+    const { d } = fileDestination()
+    d.db.exec('BEGIN IMMEDIATE')
+    expect(await failure(call(d))).toBeInstanceOf(TypeError)
+    d.db.exec('COMMIT')
+    expect(await d.guard.inspect('job')).toBeUndefined()
+  })
+
+  it('writeSync is refused', () => {
+    const { d } = fileDestination()
+    d.db.exec('BEGIN')
+    expect(() => d.guard.writeSync(intent(1, 'x'), d.appends('x'))).toThrow(/use within/)
+    d.db.exec('COMMIT')
+    expect(d.log()).toEqual([])
+  })
+
+  it('inspect, judge and unsettled wait: what is not committed may never be', async () => {
+    const { d } = fileDestination()
+    d.db.exec('BEGIN IMMEDIATE')
+    d.guard.within(d.db, intent(9, 'x'), d.appends('x'))
+    const answers = Promise.all([
+      d.guard.inspect('job'),
+      d.guard.judge(intent(1, 'x')),
+      d.guard.unsettled(),
+    ])
+    d.db.exec('ROLLBACK')
+    expect(await answers).toEqual([undefined, { status: 'apply', highestGeneration: 1 }, []])
+  })
+
+  it('an effect that has run settles once the transaction has ended', async () => {
+    const { d } = fileDestination()
+    const outcome = await d.guard.effect(intent(1, 'x'), async () => {
+      d.db.exec('BEGIN IMMEDIATE')
+      setImmediate(() => d.db.exec('ROLLBACK'))
+      return 'r'
+    })
+    expect(outcome.status).toBe('applied')
+    expect(await d.guard.judge(intent(1, 'x'))).toMatchObject({ status: 'replay' })
+  })
+})
+
+describe('while another connection has the lock', () => {
+  it('a write waits without blocking the event loop', async () => {
+    const { d, other } = fileDestination()
+    other.exec('BEGIN IMMEDIATE')
+    const write = d.write(intent(1, 'x'))
+    await turns()
+    other.exec("INSERT INTO log VALUES ('other'); COMMIT")
+    expect((await write).status).toBe('applied')
+    expect(d.log()).toEqual(['other', 'x'])
+  })
+
+  it('R106: a write is store_unavailable after the bound, with its reason, lands no more', async () => {
+    const { d, other } = fileDestination(SOON)
+    other.exec('BEGIN IMMEDIATE')
+    const errors = await Promise.all(['a', 'b'].map((id) => failure(d.write(intent(1, id)))))
+    for (const error of errors) {
+      expect(error).toBeInstanceOf(StoreUnavailableError)
+      expect(error).toMatchObject({ cause: { code: 'SQLITE_BUSY' }, retryable: true })
+    }
+    other.exec('COMMIT')
+    expect((await d.write(intent(1, 'c'))).status).toBe('applied')
+    expect(d.log()).toEqual(['c'])
+  })
+
+  it('writeSync waits for its bound on the thread, then is store_unavailable', () => {
+    const { d, other } = fileDestination(SOON)
+    d.db.pragma('busy_timeout = 0')
+    other.exec('BEGIN IMMEDIATE')
+    expect(() => d.guard.writeSync(intent(1, 'x'), d.appends('x'))).toThrow(StoreUnavailableError)
+    other.exec('COMMIT')
+    expect(d.guard.writeSync(intent(1, 'y'), d.appends('y')).status).toBe('applied')
+    expect(d.log()).toEqual(['y'])
+  })
+
+  it('reads go on', async () => {
+    const { d, other } = fileDestination()
+    await d.write(intent(3, 'x'))
+    other.exec('BEGIN IMMEDIATE')
+    expect(await d.guard.inspect('job')).toMatchObject({ highestGeneration: 3 })
+    other.exec('COMMIT')
+  })
+
+  it('reads wait where even they are locked out', async () => {
+    // Without a write-ahead log a writer keeps readers out too.
+    const path = temporaryFile()
+    const d = new SqliteDestination(new Database(path, { timeout: 0 }))
+    const other = new Database(path)
+    other.exec('BEGIN EXCLUSIVE')
+    const state = d.guard.inspect('job')
+    await turns()
+    other.exec('COMMIT')
+    expect(await state).toBeUndefined()
+    d.db.close()
+    other.close()
+  })
+})
+
+describe('called inside the effect of a write', () => {
+  const nested: [string, (d: SqliteDestination) => Promise<unknown>][] = [
+    ['write', (d) => d.write(intent(2, 'inner'))],
+    ['advance', (d) => d.guard.advance(intent(2).token)],
+    ['effect', (d) => d.guard.effect(intent(2), async () => expect.fail('it ran'))],
+    ['judge', (d) => d.guard.judge(intent(2))],
+    ['inspect', (d) => d.guard.inspect('job')],
+    ['prune', (d) => d.guard.prune({ olderThanMs: 0 })],
+  ]
+  it.each(nested)('%s is refused, and the write goes on', async (_, call) => {
+    const d = new SqliteDestination()
+    const inner: Promise<unknown>[] = []
+    const outcome = await d.guard.write(intent(1, 'outer'), (tx) => {
+      inner.push(failure(call(d)))
+      return d.appends('outer', 1)(tx)
+    })
+    expect(outcome.status).toBe('applied')
+    expect(await inner[0]).toBeInstanceOf(TypeError)
+    expect(d.log()).toEqual(['outer'])
+    expect(await d.guard.inspect('job')).toMatchObject({ highestGeneration: 1 })
+  })
+
+  it('writeSync is refused as well', async () => {
+    const d = new SqliteDestination()
+    const outer = d.guard.write(intent(1, 'outer'), () =>
+      d.guard.writeSync(intent(2, 'inner'), d.appends('inner')),
+    )
+    expect(await failure(outer)).toMatchObject({ message: expect.stringContaining('use within') })
+    expect(d.log()).toEqual([])
+  })
+
+  it('within is part of the write', async () => {
+    const d = new SqliteDestination()
+    await d.guard.write(intent(1, 'outer'), (tx) => {
+      const inner = intent(3, 'inner', { jobId: 'other' })
+      return d.guard.within(tx, inner, d.appends('inner', 1)).result
+    })
+    expect(d.log()).toEqual(['inner'])
+    const failing = d.guard.write(intent(1, 'again'), (tx) => {
+      d.guard.within(tx, intent(4, 'inner 2', { jobId: 'other' }), d.appends('inner 2'))
+      throw new Error('boom')
+    })
+    await failure(failing)
+    expect(d.log()).toEqual(['inner'])
+    expect(await d.guard.inspect('other')).toMatchObject({ highestGeneration: 3 })
+  })
+})
+
+describe('an iterator that is left open on the handle', () => {
+  function leave(tx: Database.Database): IterableIterator<unknown> {
+    const rows = tx.prepare('SELECT text FROM log').iterate()
+    rows.next()
+    return rows
+  }
+
+  it.each([undefined, 'named'])('by an effect (%s) costs only its own write', async (named) => {
+    const { d, other } = fileDestination()
+    other.exec("INSERT INTO log VALUES ('old')")
+    const left: IterableIterator<unknown>[] = []
+    const calls = [
+      d.write(intent(1, 'a', { jobId: 'a' })),
+      d.guard.write(intent(5, named, { jobId: 'culprit' }), (tx) => {
+        d.appends('culprit')(tx)
+        left.push(leave(tx))
+      }),
+      d.write(intent(1, 'b', { jobId: 'b' })),
+    ]
+    const ended = Promise.allSettled(calls)
+    await turns()
+    expect(d.log(other)).toEqual(['old'])
+    left[0]?.return?.()
+    const [a, culprit, b] = await ended
+    expect([a, b]).toMatchObject([{ status: 'fulfilled' }, { status: 'fulfilled' }])
+    expect(culprit).toMatchObject({
+      reason: { message: expect.stringContaining('busy executing') },
+    })
+    expect(d.log(other)).toEqual(['old', 'a', 'b'])
+    expect(left).toHaveLength(1)
+    expect(await d.guard.inspect('culprit')).toMatchObject({ highestGeneration: 5 })
+  })
+
+  it('by an effect that returns it is closed', async () => {
+    const { d } = fileDestination()
+    for (const operationId of ['x', undefined]) {
+      const call = d.guard.write(intent(1, operationId), (tx) => tx.prepare('SELECT 1').iterate())
+      expect(await failure(call)).toMatchObject({ message: expect.stringContaining('iterator') })
+    }
+    expect((await d.write(intent(1, 'x'))).status).toBe('applied')
+  })
+
+  it('by its user is waited for, within the bound', async () => {
+    const { d } = fileDestination(SOON)
+    await d.write(intent(1, 'old'))
+    const rows = leave(d.db)
+    expect(await failure(d.write(intent(1, 'a')))).toBeInstanceOf(StoreUnavailableError)
+    const write = d.write(intent(1, 'b'))
+    rows.return?.()
+    expect((await write).status).toBe('applied')
+    expect(d.log()).toEqual(['old', 'b'])
+  })
+
+  it('is not waited for on the thread that would have to close it', () => {
+    const d = new SqliteDestination(open(), { busyTimeoutMs: 2 ** 31 })
+    d.guard.writeSync(intent(1, 'old'), d.appends('old'))
+    const rows = leave(d.db)
+    expect(() => d.guard.writeSync(intent(1, 'x'), d.appends('x'))).toThrow(StoreUnavailableError)
+    rows.return?.()
+    expect(d.log()).toEqual(['old'])
+  })
+})

@@ -1,0 +1,128 @@
+import { describe, expect, it } from 'vitest'
+import { StoreUnavailableError } from 'writefence'
+import { failure, intent, refused } from '../../../src/conformance/fence-destination.ts'
+import { faultyHandle } from '../../support/faulty-handle.ts'
+import {
+  open,
+  published,
+  SqliteDestination,
+  temporaryFile,
+} from '../../support/sqlite-destination.ts'
+
+const ioError = Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_FSYNC' })
+
+function faulty() {
+  const path = temporaryFile()
+  const { handle, failNext } = faultyHandle(open(path))
+  const d = new SqliteDestination(handle)
+  const group = () =>
+    Promise.all(['a', 'b', 'c'].map((id) => failure(d.write(intent(1, id, { jobId: id })))))
+  return { d, group, failNext, durable: () => d.log(open(path)) }
+}
+
+describe('a COMMIT that fails', () => {
+  it('fails its group as store_unavailable, and nothing of it lands later', async () => {
+    const { d, group, failNext, durable } = faulty()
+    failNext({ sql: 'COMMIT', when: 'before', error: ioError })
+    for (const error of await group()) {
+      expect(error).toBeInstanceOf(StoreUnavailableError)
+      expect(error).toMatchObject({ retryable: true, cause: ioError })
+    }
+    expect(d.db.inTransaction).toBe(false)
+    expect((await d.write(intent(1, 'next'))).status).toBe('applied')
+    expect(durable()).toEqual(['next'])
+    expect((await d.write(intent(1, 'a', { jobId: 'a' }))).status).toBe('applied')
+  })
+
+  it('and whose answer is lost: not known, and a retry is replayed', async () => {
+    const { d, group, failNext, durable } = faulty()
+    failNext({ sql: 'COMMIT', when: 'after', error: ioError })
+    for (const error of await group()) expect(error).toBeInstanceOf(StoreUnavailableError)
+    expect(durable()).toEqual(['a', 'b', 'c'])
+    const again = await d.write(intent(1, 'a', { jobId: 'a' }))
+    expect(again).toMatchObject({ status: 'replayed', result: 'a' })
+  })
+
+  it('is not retryable for a write without an operation id', async () => {
+    const { d, failNext } = faulty()
+    failNext({ sql: 'COMMIT', when: 'before', error: ioError })
+    expect(await failure(d.write(intent(1)))).toMatchObject({ retryable: false, cause: ioError })
+  })
+
+  it('and whose rollback fails too leaves nothing to the next commit', async () => {
+    const { d, group, failNext, durable } = faulty()
+    const faults = published('fault')
+    failNext({ sql: 'COMMIT', when: 'before', error: ioError })
+    failNext({ sql: 'ROLLBACK', when: 'before', error: ioError })
+    for (const error of await group()) expect(error).toBeInstanceOf(StoreUnavailableError)
+    expect(d.db.inTransaction).toBe(true)
+    expect(faults.map(({ fault }) => fault)).toContain('store_unavailable')
+    expect((await d.write(intent(1, 'next'))).status).toBe('applied')
+    expect(durable()).toEqual(['next'])
+  })
+
+  it('because of a lock is tried again, for the whole group', async () => {
+    const { d, failNext, durable } = faulty()
+    const busy = Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' })
+    failNext({ sql: 'COMMIT', when: 'before', error: busy })
+    const outcomes = await Promise.all(['a', 'b'].map((id) => d.write(intent(1, id))))
+    expect(outcomes.map(({ status }) => status)).toEqual(['applied', 'applied'])
+    expect(durable()).toEqual(['a', 'b'])
+  })
+
+  it('a BEGIN that fails refuses all that wait, and the next ones go on', async () => {
+    const { d, group, failNext, durable } = faulty()
+    failNext({ sql: 'BEGIN IMMEDIATE', when: 'before', error: ioError })
+    for (const error of await group()) {
+      expect(error).toBeInstanceOf(StoreUnavailableError)
+      expect(error).toMatchObject({ cause: ioError })
+    }
+    expect((await d.write(intent(1, 'next'))).status).toBe('applied')
+    expect(durable()).toEqual(['next'])
+  })
+})
+
+describe('a commit that fails for what one effect left behind', () => {
+  function withDeferredKey() {
+    const path = temporaryFile()
+    const d = new SqliteDestination(open(path))
+    d.db.exec(`CREATE TABLE parent (id INTEGER PRIMARY KEY);
+      CREATE TABLE child (id INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED)`)
+    const orphan = () =>
+      d.guard.write(intent(5, 'orphan', { jobId: 'orphan' }), (tx) => {
+        d.appends('orphan')(tx)
+        tx.exec('INSERT INTO child VALUES (7)')
+      })
+    return { d, orphan, durable: () => d.log(open(path)) }
+  }
+
+  it('spoils only that one: the others are applied once, its fence stays', async () => {
+    const { d, orphan, durable } = withDeferredKey()
+    const bad = orphan()
+    const good = ['a', 'b', 'c'].map((id) => d.write(intent(1, id, { jobId: id })))
+    expect(await failure(bad)).toMatchObject({ code: 'SQLITE_CONSTRAINT_FOREIGNKEY' })
+    expect((await Promise.all(good)).map(({ status }) => status)).toEqual(good.map(() => 'applied'))
+    expect(durable()).toEqual(['a', 'b', 'c'])
+    await refused(d.write(intent(4, 'late', { jobId: 'orphan' })), 'stale')
+    expect((await d.write(intent(5, 'orphan', { jobId: 'orphan' }))).status).toBe('applied')
+  })
+
+  it('spoils only itself where it is alone, or two of them are', async () => {
+    const { d, orphan, durable } = withDeferredKey()
+    const expected = { code: 'SQLITE_CONSTRAINT_FOREIGNKEY' }
+    expect(await failure(orphan())).toMatchObject(expected)
+    const [one, two, three] = await Promise.allSettled([
+      orphan(),
+      d.write(intent(1, 'a')),
+      orphan(),
+    ])
+    expect(one).toMatchObject({ reason: expected })
+    expect(two).toMatchObject({ value: { status: 'applied' } })
+    expect(three).toMatchObject({ reason: expected })
+    expect(durable()).toEqual(['a'])
+    expect(() =>
+      d.guard.writeSync(intent(5), (tx) => void tx.exec('INSERT INTO child VALUES (7)')),
+    ).toThrow(/FOREIGN KEY/)
+    await refused(d.write(intent(4, 'late')), 'stale')
+  })
+})

@@ -1,0 +1,197 @@
+import Database from 'better-sqlite3'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { StoreUnavailableError, WriteGuard } from 'writefence'
+import { openSqlite, SqliteFenceStore } from 'writefence/sqlite'
+import { failure, intent, refused } from '../../../src/conformance/fence-destination.ts'
+import { open, SqliteDestination, temporaryFile } from '../../support/sqlite-destination.ts'
+
+describe('openSqlite', () => {
+  it('keeps a write-ahead log, syncs it at each commit, and checks foreign keys', () => {
+    const db = open(temporaryFile())
+    expect(db.pragma('journal_mode', { simple: true })).toBe('wal')
+    expect(db.pragma('synchronous', { simple: true })).toBe(2)
+    expect(db.pragma('foreign_keys', { simple: true })).toBe(1)
+    expect(db.pragma('busy_timeout', { simple: true })).toBe(20)
+  })
+
+  it('takes its busy time-out, and refuses one that is none', () => {
+    const db = openSqlite(temporaryFile(), { busyTimeoutMs: 0 })
+    expect(db.pragma('busy_timeout', { simple: true })).toBe(0)
+    db.close()
+    expect(() => openSqlite(':memory:', { busyTimeoutMs: -1 })).toThrow(/busyTimeoutMs/)
+  })
+
+  it('R110: refuses a file that cannot have a write-ahead log, and leaves no handle open', () => {
+    const path = temporaryFile()
+    const close = vi.spyOn(Database.prototype, 'close')
+    const pragma = vi.spyOn(Database.prototype, 'pragma').mockReturnValueOnce('delete')
+    expect(() => openSqlite(path)).toThrow(/write-ahead log/)
+    expect(close).toHaveBeenCalledOnce()
+    pragma.mockRestore()
+    close.mockRestore()
+  })
+
+  it('opens a database in memory, for tests', async () => {
+    const d = new SqliteDestination(open(':memory:'))
+    expect((await d.write(intent(1, 'x'))).status).toBe('applied')
+  })
+})
+
+describe("a handle of the user's own", () => {
+  it('may give out safe integers', async () => {
+    const db = open(temporaryFile())
+    db.defaultSafeIntegers(true)
+    const d = new SqliteDestination(db, { now: () => 1_700_000_000_000 })
+    await d.guard
+      .effect(intent(3, 'x'), async () => Promise.reject(new Error('boom')))
+      .catch(() => {})
+    expect(await d.guard.inspect('job')).toMatchObject({ highestGeneration: 3, unknown: 1 })
+    expect(await d.guard.judge(intent(2))).toMatchObject({ code: 'stale', highestGeneration: 3 })
+    await refused(d.write(intent(2)), 'stale', { highestGeneration: 3 })
+    expect((await d.write(intent(4, 'y'))).highestGeneration).toBe(4)
+    expect(await d.guard.prune({ olderThanMs: 0 })).toEqual({ pruned: 1 })
+    expect(db.prepare('SELECT 1 AS one').get()).toEqual({ one: 1n })
+  })
+
+  it('keeps its busy time-out', () => {
+    const db = open(temporaryFile())
+    db.pragma('busy_timeout = 1234')
+    new SqliteFenceStore(db)
+    expect(db.pragma('busy_timeout', { simple: true })).toBe(1234)
+  })
+
+  it('stays open when the store is closed', async () => {
+    const d = new SqliteDestination()
+    await d.guard.close()
+    expect(d.db.open).toBe(true)
+  })
+
+  it('must not be inside a transaction when the store is made', () => {
+    const db = open()
+    db.exec('BEGIN')
+    expect(() => new SqliteFenceStore(db)).toThrow(TypeError)
+    db.exec('COMMIT')
+    expect(() => new SqliteFenceStore(db)).not.toThrow()
+  })
+
+  it('may be shared by two stores', async () => {
+    const d = new SqliteDestination()
+    const second = new SqliteDestination(d.db)
+    const outcomes = await Promise.all([
+      d.write(intent(1, 'a')),
+      second.write(intent(1, 'b')),
+      d.write(intent(1, 'c')),
+    ])
+    expect(outcomes.map(({ status }) => status)).toEqual(['applied', 'applied', 'applied'])
+    await refused(second.write(intent(1, 'a', { leaseId: 'b' })), 'conflict')
+  })
+})
+
+describe('durability', () => {
+  const warnings: unknown[] = []
+  beforeEach(() => {
+    warnings.length = 0
+    vi.spyOn(process, 'emitWarning').mockImplementation((...args) => void warnings.push(args))
+  })
+  afterEach(() => vi.restoreAllMocks())
+
+  function handle(...pragmas: string[]) {
+    const db = open(temporaryFile())
+    // The driver keeps a journal unless it is told that this is meant.
+    db.unsafeMode()
+    for (const pragma of pragmas) db.pragma(pragma)
+    return db
+  }
+
+  it.each([
+    ['synchronous = NORMAL'],
+    ['synchronous = OFF'],
+    ['journal_mode = OFF'],
+    ['journal_mode = MEMORY'],
+  ])('a handle with %s gets a process warning with a code, once', (pragma) => {
+    const db = handle(pragma)
+    new SqliteFenceStore(db)
+    new SqliteFenceStore(db)
+    const expected = { type: 'WritefenceWarning', code: 'WRITEFENCE_DURABILITY' }
+    expect(warnings).toEqual([[expect.stringContaining('synchronous = FULL'), expected]])
+    new SqliteFenceStore(handle(pragma))
+    expect(warnings).toHaveLength(2)
+  })
+
+  it.each([['synchronous = FULL'], ['synchronous = EXTRA'], ['journal_mode = DELETE']])(
+    'a handle with %s gets none',
+    (pragma) => {
+      new SqliteFenceStore(handle(pragma))
+      expect(warnings).toEqual([])
+    },
+  )
+
+  it('a database in memory gets none: it promises nothing', () => {
+    const db = open(':memory:')
+    db.pragma('synchronous = OFF')
+    new SqliteFenceStore(db)
+    expect(warnings).toEqual([])
+  })
+})
+
+describe('a database that cannot be written to', () => {
+  it('makes writes store_unavailable, applies nothing, and still answers what is refused', async () => {
+    const path = temporaryFile()
+    const first = new SqliteDestination(open(path))
+    await first.write(intent(5, 'x'))
+    const readonly = new Database(path, { readonly: true })
+    readonly.pragma('synchronous = FULL')
+    const guard = new WriteGuard(new SqliteFenceStore(readonly))
+    const write = (generation: number) => guard.write(intent(generation, 'y'), () => 'never kept')
+    expect(await failure(write(6))).toBeInstanceOf(StoreUnavailableError)
+    await refused(write(4), 'stale')
+    expect(await guard.inspect('job')).toMatchObject({ highestGeneration: 5 })
+    readonly.close()
+  })
+
+  it('is refused where its tables would have to be made', () => {
+    const path = temporaryFile()
+    new Database(path).exec('CREATE TABLE t (a)').close()
+    const readonly = new Database(path, { readonly: true })
+    expect(() => new SqliteFenceStore(readonly)).toThrow(StoreUnavailableError)
+    readonly.close()
+  })
+
+  it('is refused where its handle is closed', () => {
+    const db = new Database(':memory:')
+    db.close()
+    expect(() => new SqliteFenceStore(db)).toThrow(StoreUnavailableError)
+  })
+})
+
+describe('the version of the tables', () => {
+  function withVersion(version: number) {
+    const db = open(temporaryFile())
+    new SqliteFenceStore(db)
+    db.prepare("UPDATE writefence_schema SET version = ? WHERE component = 'fence'").run(version)
+    return db
+  }
+
+  it.each([
+    [2, /fence tables have version 2, and 1 is needed: upgrade writefence/],
+    [0, /fence tables have version 0, and 1 is needed: migrate the tables/],
+  ])('%i is refused, with advice, and nothing is changed', (version, advice) => {
+    const db = withVersion(version)
+    const refusal = expect.objectContaining({
+      name: 'StoreUnavailableError',
+      message: expect.stringMatching(advice),
+    })
+    expect(() => new SqliteFenceStore(db)).toThrow(refusal)
+    expect(db.inTransaction).toBe(false)
+    const row = db.prepare('SELECT version FROM writefence_schema').pluck().get()
+    expect(row).toBe(version)
+  })
+
+  it('is set once, and a second store finds what the first one wrote', async () => {
+    const path = temporaryFile()
+    await new SqliteDestination(open(path)).write(intent(3, 'x'))
+    await refused(new SqliteDestination(open(path)).write(intent(2, 'y')), 'stale')
+    const rows = open(path).prepare('SELECT component, version FROM writefence_schema').all()
+    expect(rows).toEqual([{ component: 'fence', version: 1 }])
+  })
+})

@@ -1,0 +1,75 @@
+/** A destination on SQLite with a table of effects, for tests. */
+
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Database } from 'better-sqlite3'
+import { onTestFinished } from 'vitest'
+import {
+  type DecisionEvent,
+  type FaultEvent,
+  type Outcome,
+  WriteGuard,
+  type WriteGuardOptions,
+  type WriteIntent,
+} from 'writefence'
+import { openSqlite, SqliteFenceStore, type SqliteStoreOptions } from 'writefence/sqlite'
+
+export type Options = SqliteStoreOptions & WriteGuardOptions
+
+/** A path for a database that is gone with the test. */
+export function temporaryFile(name = 'destination.sqlite'): string {
+  const folder = mkdtempSync(join(tmpdir(), 'writefence-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  return join(folder, name)
+}
+
+/** Opens a database and has it closed with the test. */
+export function open(path = ':memory:'): Database {
+  const db = openSqlite(path)
+  onTestFinished(() => void db.close())
+  return db
+}
+
+export class SqliteDestination {
+  readonly db: Database
+  readonly store: SqliteFenceStore<Database>
+  readonly guard: WriteGuard<Database, 'sync'>
+
+  constructor(db: Database = open(), options: Options = {}) {
+    db.exec('CREATE TABLE IF NOT EXISTS log (text TEXT NOT NULL)')
+    this.db = db
+    this.store = new SqliteFenceStore(db, options)
+    this.guard = new WriteGuard(this.store, options)
+  }
+
+  /** An effect that appends to the table. */
+  appends<R = undefined>(text: string, result?: R): (tx: Database) => R {
+    return (tx) => {
+      tx.prepare('INSERT INTO log (text) VALUES (?)').run(text)
+      return result as R
+    }
+  }
+
+  /** A write that appends its operation id, or the text, and returns it. */
+  write(write: WriteIntent, text = write.operationId ?? 'effect'): Promise<Outcome<string>> {
+    return this.guard.write(write, this.appends(text, text))
+  }
+
+  /** The texts, in order. */
+  log(db = this.db): string[] {
+    return db.prepare<[], string>('SELECT text FROM log ORDER BY rowid').pluck().all()
+  }
+}
+
+/** What is published to a channel until the test ends. */
+export function published(name: 'decision'): DecisionEvent[]
+export function published(name: 'fault'): FaultEvent[]
+export function published(name: string): unknown[] {
+  const events: unknown[] = []
+  const keep = (event: unknown) => events.push(event)
+  subscribe(`writefence:${name}`, keep)
+  onTestFinished(() => void unsubscribe(`writefence:${name}`, keep))
+  return events
+}
