@@ -9,6 +9,7 @@ export default defineConfig({
     alias: [
       { find: /^writefence$/, replacement: source('index.ts') },
       { find: /^writefence\/sqlite$/, replacement: source('storage/sqlite/index.ts') },
+      { find: /^writefence\/mysql$/, replacement: source('storage/mysql/index.ts') },
       { find: /^writefence\/redis$/, replacement: source('storage/redis/index.ts') },
       { find: /^writefence\/postgres$/, replacement: source('storage/postgres/index.ts') },
       { find: /^writefence\/express$/, replacement: source('express/index.ts') },
