@@ -84,7 +84,8 @@ export async function leaseFetch(
     const { response, error, again } = await tryOnce(holding, send, request)
     const waitMs = Math.max(retryAfterMs(error), backoffMs(failures))
     if (again && elapsedMs(began) + waitMs <= retryForMs) {
-      await response?.body?.cancel()
+      // Not awaited: a body that somebody else reads as well is not cancelled until he is done.
+      response?.body?.cancel().catch(() => {})
       await pause(waitMs, request.signal)
       if (!request.signal.aborted) continue
       throw request.signal.reason

@@ -138,7 +138,7 @@ describe('the heartbeat', () => {
     expect(losses).toEqual([])
   })
 
-  it('an answer after its time-out is heard: the deadline moves, no second series starts', async () => {
+  it('an answer after its time-out moves the deadline, and starts no second series', async () => {
     await begin()
     const start = Date.now()
     store.script.renew = async (carryOut, call) => {

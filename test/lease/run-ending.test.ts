@@ -14,7 +14,7 @@ const { run } = bench
 const verbs = () => bench.store.calls.map(({ verb }) => verb)
 
 describe('a lease that is lost', () => {
-  it('aborts the signal at once; the run waits for the handler, and gives nothing back', async () => {
+  it('aborts at once; the run waits for the handler, and gives nothing back', async () => {
     let aborted: unknown
     const outcome = run({}, async ({ signal }) => {
       signal.addEventListener('abort', () => {

@@ -70,7 +70,7 @@ describe('a run that is asked to stop', () => {
     expect(next).toMatchObject({ status: 'claimed', lease: { generation: 2 } })
   })
 
-  it('R34: a handler that does not settle keeps its lease until it runs out, no longer', async () => {
+  it('R34: a handler that does not settle keeps its lease until it runs out', async () => {
     const stop = new AbortController()
     const outcome = run({ signal: stop.signal, graceMs: 15_000 }, () => never())
     let ended = false

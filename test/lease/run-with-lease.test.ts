@@ -63,7 +63,7 @@ describe('a run', () => {
     expect((await settled(next)).status).toBe('completed')
   })
 
-  it('R41: a lease of 90 days is renewed by the quarter of an hour, without a hot loop', async () => {
+  it('R41: a lease of 90 days is renewed by the quarter of an hour', async () => {
     const warnings: unknown[] = []
     const warn = (warning: Error) => warnings.push(warning)
     process.on('warning', warn)
@@ -76,7 +76,7 @@ describe('a run', () => {
     expect(warnings).toEqual([])
   })
 
-  it('R40: the generation counts the attempts, so that a handler can give up for good', async () => {
+  it('R40: the generation counts the attempts: a handler can give up for good', async () => {
     // Three workers died with the job.
     for (let i = 0; i < 3; i += 1) {
       await bench.store.claim({ jobId: 'j', owner: 'dead', ttlMs: 1 })
@@ -190,7 +190,7 @@ describe('claiming', () => {
     expect(bench.store.count('claim')).toBe(2)
   })
 
-  it('a store that hangs is waited for as long as told, under a lease that would last', async () => {
+  it('a store that hangs is waited for as long as told, if the lease would last', async () => {
     bench.store.script.claim = () => never()
     const outcome = settled(
       run({ ttlMs: 10 * TTL }, () => {}),

@@ -97,7 +97,7 @@ describe('taking over', () => {
     expect(bench.store.count('renew')).toBeGreaterThanOrEqual(5)
   })
 
-  it('ends with outcome_unknown where an overdue operation never ends, and gives back', async () => {
+  it('ends with outcome_unknown where what is overdue never ends, and gives back', async () => {
     const handler = vi.fn()
     const outcome = run({ destinations: [saying(overdue)], takeoverTimeoutMs: 5_000 }, handler)
     await expect(settled(outcome, 6_000)).rejects.toMatchObject({
