@@ -1,51 +1,29 @@
-import { afterAll, describe, expect, it } from 'vitest'
-import { type FenceStoreContext, fenceStoreLaws, leaseStoreLaws } from 'writefence/conformance'
-import { RedisFenceStore, RedisLeaseStore, type RedisTransaction } from 'writefence/redis'
-import { answers, clear, clients, connect, isRequired, newPrefix } from './redis-clients.ts'
+import { describe, it } from 'vitest'
+import { fenceStoreLaws, leaseStoreLaws } from 'writefence/conformance'
+import type { RedisTransaction } from 'writefence/redis'
+import { describeEngine } from './engine.ts'
+import { drivers, RedisBench } from './redis-bench.ts'
 
-const redis = connect()
-afterAll(() => redis.disconnect())
+const bench = await RedisBench.open()
 
-function context(driver: keyof typeof clients, prefix: string) {
-  const log = `{${prefix}}log`
-  return {
-    async open(now: () => number) {
-      const store = new RedisFenceStore(clients[driver](), { now, prefix })
-      await store.createSchema()
-      return store
-    },
-    append: async (tx, text) => tx.call('RPUSH', log, text),
-    log: () => redis.lrange(log, 0, -1),
-    // There are none on Redis: the laws of `within` are left out, and it refuses whatever it gets.
-    transaction: async (body) => body(undefined as unknown as RedisTransaction),
-  } satisfies FenceStoreContext<RedisTransaction, 'async'>
-}
+// Redis has no transaction of the user's own: `within` refuses whatever it is given.
+const withoutWithin = fenceStoreLaws.filter(({ name }) => !name.startsWith('within:'))
 
-async function inPrefix(run: (prefix: string) => Promise<void>): Promise<void> {
-  const prefix = newPrefix()
-  await run(prefix).finally(() => clear(redis, prefix))
-}
-
-const fenceLaws = fenceStoreLaws.filter(({ name }) => !name.startsWith('within:'))
-
-if (await answers()) {
-  describe.each(['ioredis', 'node-redis'] as const)('on Redis by %s', (driver) => {
-    it.each(fenceLaws)('fence store: $name', (law) =>
-      inPrefix((prefix) => law.run(context(driver, prefix))),
-    )
-
-    it.each(leaseStoreLaws)('lease store: $name', (law) =>
-      inPrefix((prefix) =>
-        law.run({
-          async open(now) {
-            const store = new RedisLeaseStore(clients[driver](), { now, prefix })
-            await store.createSchema()
-            return store
-          },
-        }),
-      ),
+describeEngine('Redis', bench.problem, () => {
+  describe.each(drivers)('by %s, the laws of a lease store', (driver) => {
+    it.each(leaseStoreLaws)('$name', (law) =>
+      law.run({ open: (now) => bench.leases({ driver, now }) }),
     )
   })
-} else {
-  it('Redis does not answer: none of its laws were tested', () => expect(isRequired).toBe(false))
-}
+
+  describe.each(drivers)('by %s, the laws of a fence store', (driver) => {
+    it.each(withoutWithin)('$name', (law) =>
+      law.run({
+        open: (now) => bench.fences({ driver, now }),
+        append: (tx, text) => bench.append(tx, text),
+        log: () => bench.log(),
+        transaction: async (body) => body(undefined as unknown as RedisTransaction),
+      }),
+    )
+  })
+})

@@ -37,9 +37,10 @@ export interface NodeRedisCluster extends Connectable {
   destroy(): unknown
 }
 
+/** A client of either driver. The stores only look how it connects, and connect themselves. */
 export type RedisClient = IoredisClient | NodeRedisClient | NodeRedisCluster
 
-/** The time of the store: handed in by tests, the server's own clock otherwise. */
+/** Where and how a store keeps its keys. */
 export interface RedisStoreOptions {
   /** In place of the server's clock, for tests: epoch milliseconds. */
   readonly now?: (() => number) | undefined

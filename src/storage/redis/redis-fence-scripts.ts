@@ -45,8 +45,8 @@ return { digest(reply), reply }`,
  * Redis undoes nothing where a command fails, so what stands there must be true at every step.
  */
 export const COMMIT = script(`${ENTER}${DIGEST}
-local seen, version, latest, now, operation, member = unpack(ARGV, 1, 6)
-local action, status, generation, deadline, record, begun = unpack(ARGV, 11, 16)
+local seen, version, deadline, now, operation, member = unpack(ARGV, 1, 6)
+local action, status, generation, lasts, record, begun = unpack(ARGV, 11, 16)
 if now == '' then now = clock end
 local at = 16
 
@@ -71,7 +71,7 @@ end
 
 local function put(status, text)
   forget()
-  if status == 'in_flight' then text = string.format('%.0f ', now + deadline) .. text end
+  if status == 'in_flight' then text = string.format('%.0f ', now + lasts) .. text end
   redis.call('HSET', homes[status], operation, text)
   if status == 'applied' then
     redis.call('ZADD', KEYS[7], string.format('%.0f', now), member)
@@ -81,7 +81,7 @@ local function put(status, text)
 end
 
 if (redis.call('HGET', KEYS[2], 'version') or '') ~= seen then return { 'changed' } end
-if clock > tonumber(latest) then return { 'changed' } end
+if clock >= tonumber(deadline) then return { 'changed' } end
 for _ = 1, tonumber(take()) do
   local known = take()
   if digest(run()) ~= known then return { 'changed' } end

@@ -14,14 +14,8 @@ import type {
   UnsettledQuery,
 } from '../../guard/fence-store.ts'
 import type { RedisClient, RedisStoreOptions } from './redis-database.ts'
-import {
-  type Change,
-  type Committed,
-  fenceStatements,
-  type RedisFenceStatements,
-  type Seen,
-  textOf,
-} from './redis-fence-statements.ts'
+import { type Seen, textOf } from './redis-fence-records.ts'
+import { type Change, type Committed, RedisFenceStatements } from './redis-fence-statements.ts'
 import { RedisKeyspace } from './redis-schema.ts'
 import { RedisRecorder, RedisReplyError, type RedisTransaction } from './redis-transaction.ts'
 import { JobChanged, RedisUnits } from './redis-units.ts'
@@ -45,7 +39,7 @@ export class RedisFenceStore implements FenceStore<RedisTransaction, 'async'> {
 
   constructor(client: RedisClient, options: RedisStoreOptions = {}) {
     this.#space = new RedisKeyspace(client, 'fence', options)
-    this.#statements = fenceStatements(this.#space, options.now)
+    this.#statements = new RedisFenceStatements(this.#space, options.now)
     this.#units = new RedisUnits(this.#space.timeoutMs)
   }
 
@@ -100,6 +94,7 @@ export class RedisFenceStore implements FenceStore<RedisTransaction, 'async'> {
     return { pruned }
   }
 
+  /** Ends the store's own connection once what is under way has its answer. */
   close(): Promise<void> {
     return this.#space.close()
   }
@@ -125,9 +120,8 @@ export class RedisFenceStore implements FenceStore<RedisTransaction, 'async'> {
   #committer(job: JobKey, seen: Seen): Commit {
     const seenAt = performance.now()
     return async (change) => {
-      // Delayed on its way, it dies at the server by the time that its caller gives up.
-      const latest = seen.clock + performance.now() - seenAt + this.#space.timeoutMs
-      const committed = await this.#statements.commit({ job, ...change }, seen, Math.floor(latest))
+      const deadline = this.#space.deadline(seen.clock, seenAt)
+      const committed = await this.#statements.commit({ job, ...change }, seen, deadline)
       if (committed.status === 'changed') throw new JobChanged()
       return committed
     }

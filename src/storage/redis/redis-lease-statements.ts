@@ -11,12 +11,12 @@ for i = 2, #KEYS do rows[i - 1] = redis.call('GET', KEYS[i]) end
 return { clock, rows }`)
 
 /**
- * KEYS: version, index by id, index by end, then the rows. ARGV: the latest moment, then for each
+ * KEYS: version, index by id, index by end, then the rows. ARGV: its deadline, then for each
  * row its id, the text that was seen or '', the one to put, '1' if it is listed, its end or ''.
  * A row is put only if it still has the text that was seen.
  */
 const PUT = script(`${ENTER}
-if clock > tonumber(ARGV[1]) then return 0 end
+if clock >= tonumber(ARGV[1]) then return 0 end
 local put = 0
 for i = 1, #KEYS - 3 do
   local id, seen, text, listed, ended = unpack(ARGV, 5 * i - 3, 5 * i + 1)
@@ -71,11 +71,11 @@ export function leaseStatements(space: RedisKeyspace, now: (() => number) | unde
       return { leases, now: now?.() ?? clock, clock }
     },
 
-    /** Puts each row whose text is as it was seen, and says how many; none after `latest`. */
-    async put(changes: readonly { seen: SeenLease; row: LeaseRow }[], latest: number) {
+    /** Puts each row whose text is as it was seen, and says how many; none from `deadline` on. */
+    async put(changes: readonly { seen: SeenLease; row: LeaseRow }[], deadline: number) {
       const keys = changes.map(({ seen }) => keyOf(seen.jobId))
       const args = changes.flatMap(({ seen, row }) => [seen.jobId, seen.text, ...stored(row)])
-      return Number(await space.run(PUT, [byId, byEnd, ...keys], [latest, ...args]))
+      return Number(await space.run(PUT, [byId, byEnd, ...keys], [deadline, ...args]))
     },
 
     /** Ids above `after` that are no tombstones, in the order of their bytes. */

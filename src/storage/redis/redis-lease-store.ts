@@ -80,6 +80,7 @@ export class RedisLeaseStore extends RuledLeaseStore {
     return { pruned }
   }
 
+  /** Ends the store's own connection once what is under way has its answer. */
   close(): Promise<void> {
     return this.#space.close()
   }
@@ -91,10 +92,9 @@ export class RedisLeaseStore extends RuledLeaseStore {
       const [seen] = leases
       const { answer, put: row } = rule(seen?.row, now)
       if (seen === undefined || row === undefined) return answer
-      const budget = performance.now() - seenAt + this.#space.timeoutMs
-      const latest =
-        clock + Math.floor(row.status === 'leased' ? Math.min(budget, row.ttlMs) : budget)
-      if ((await this.#statements.put([{ seen, row }], latest)) === 0) throw new JobChanged()
+      const over = row.status === 'leased' ? clock + row.ttlMs : Number.POSITIVE_INFINITY
+      const deadline = Math.min(this.#space.deadline(clock, seenAt), over)
+      if ((await this.#statements.put([{ seen, row }], deadline)) === 0) throw new JobChanged()
       return answer
     })
   }

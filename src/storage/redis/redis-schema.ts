@@ -1,5 +1,6 @@
 /** The keys of both stores, their versions, and what is expected of a server. */
 
+import { performance } from 'node:perf_hooks'
 import { StoreUnavailableError } from '../../errors.ts'
 import { checkDuration } from '../../options.ts'
 import { RedisConnection, type RunScript, script } from './redis-connection.ts'
@@ -60,6 +61,14 @@ export class RedisKeyspace {
   /** What decides the slot on a Cluster (Redis Cluster specification, "Hash tags"). */
   get hashTag(): string {
     return `{${this.#prefix}}`
+  }
+
+  /**
+   * When, by the server's clock, a commit must have taken place, or never will: some time before
+   * its caller gives up, so that nothing lands after he did. `clock` was read just before `seenAt`.
+   */
+  deadline(clock: number, seenAt: number): number {
+    return Math.floor(clock + performance.now() - seenAt + 0.9 * this.timeoutMs)
   }
 
   /** All keys are in one slot, so that one script can reach them. */
@@ -147,7 +156,7 @@ function tooOld(error: unknown): never {
 function otherVersion(component: string, found: string, cause?: unknown): StoreUnavailableError {
   const advice = Number(found) > Number(VERSION) ? 'upgrade writefence' : 'migrate the keys'
   return new StoreUnavailableError(
-    `Redis: the ${component} keys have version ${found}, this writefence needs ${VERSION}: ${advice}`,
+    `Redis: the ${component} keys have version ${found}, not ${VERSION}: ${advice}`,
     { cause },
   )
 }

@@ -1,4 +1,4 @@
-/** What the callback of a write is given: commands to run at the commit, and reads that must hold. */
+/** What the callback of a write is given: commands for the commit, and reads that must hold. */
 
 import type { RedisArgument, RedisReply } from './redis-database.ts'
 
@@ -15,8 +15,8 @@ export class RedisReplyError extends Error {
 }
 
 /**
- * The effect of a write on Redis. Nothing is changed while the callback runs: `call` queues, and one
- * script then checks the fence and what was read, records the operation, and runs the queue.
+ * The effect of a write on Redis. Nothing is changed while the callback runs: `call` queues, and
+ * one script then checks fence and reads, records the operation, and runs the queue.
  */
 export interface RedisTransaction {
   /** The prefix of the store in braces: on a Cluster, what the keys of the effect begin with. */

@@ -1,4 +1,4 @@
-/** Units without locks: each looks at its job, decides, and commits if nothing has changed since. */
+/** Units without locks: each looks at its job, decides, and commits if nothing has changed. */
 
 // Bound at load time: fake timers in a user's tests must not stop his database.
 import { clearTimeout, setTimeout } from 'node:timers'
@@ -21,9 +21,11 @@ const LONGEST_TURN_MS = 1000
 export class RedisUnits {
   readonly #last = new Map<string, Promise<void>>()
   readonly #maxWaitMs: number
+  readonly #longestTurnMs: number
 
-  constructor(maxWaitMs: number) {
+  constructor(maxWaitMs: number, longestTurnMs = LONGEST_TURN_MS) {
     this.#maxWaitMs = maxWaitMs
+    this.#longestTurnMs = longestTurnMs
   }
 
   /**
@@ -42,7 +44,7 @@ export class RedisUnits {
     let timer: NodeJS.Timeout | undefined
     try {
       if (before !== undefined) await inTime(before, this.#maxWaitMs, () => this.#withdrawn())
-      timer = setTimeout(pass, LONGEST_TURN_MS)
+      timer = setTimeout(pass, this.#longestTurnMs)
       return await retry(attempt, isChanged, ATTEMPTS)
     } catch (error) {
       throw isChanged(error) ? unavailable(new Error('others always changed the job first')) : error
