@@ -3,7 +3,7 @@ import { publishDecision, publishFault } from '../events.ts'
 import type { JobKey, StoreMode } from '../guard/fence-store.ts'
 import type { WriteIntent } from '../guard/intent.ts'
 import type { WriteGuard } from '../guard/write-guard.ts'
-import { idProblem } from '../token.ts'
+import { checkId, idProblem } from '../token.ts'
 import { fingerprintOf } from '../wire/fingerprint.ts'
 import {
   FENCING_TOKEN,
@@ -113,7 +113,8 @@ export class Gate<Tx, Mode extends StoreMode, Req> {
     const { fingerprint, protect } = this.#settings
     if (known.operationId === undefined || fingerprint === false) return known
     if (typeof fingerprint === 'function') {
-      return { ...known, fingerprint: await fingerprint(exchange.request) }
+      const given = await fingerprint(exchange.request)
+      return { ...known, fingerprint: checkId('fingerprint', given) }
     }
     const { method, target, contentType } = exchange
     const digest = () => fingerprintOf({ method, target, contentType, body: exchange.body() })

@@ -13,7 +13,7 @@ import {
   type WriteGuardOptions,
 } from 'writefence'
 import { openSqlite, SqliteFenceStore } from 'writefence/sqlite'
-import { formatFencingToken } from '../../src/wire/headers.ts'
+import { formatFencingToken, formatIdempotencyKey } from '../../src/wire/headers.ts'
 
 const express4 = createRequire(import.meta.url)('express4') as typeof express
 
@@ -70,7 +70,7 @@ export function bearing(
   const whole = { jobId: 'job', generation, leaseId: `lease-${generation}`, ...token }
   return {
     'Fencing-Token': formatFencingToken(whole),
-    ...(operationId === undefined ? {} : { 'Idempotency-Key': `"${operationId}"` }),
+    ...(operationId === undefined ? {} : { 'Idempotency-Key': formatIdempotencyKey(operationId) }),
   }
 }
 

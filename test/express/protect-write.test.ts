@@ -1,43 +1,389 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import type { Database } from 'better-sqlite3'
+import compression from 'compression'
+import type { Request, Response } from 'express'
 import request from 'supertest'
-import { describe, expect, it } from 'vitest'
-import { fencing, fencingErrors } from 'writefence/express'
-import { bearing, destination, versions } from './harness.ts'
+import { describe, expect, expectTypeOf, it } from 'vitest'
+import { fencedStorage, NotAppliedError, WriteGuard } from 'writefence'
+import { fencing, fencingErrors, type RequestFence } from 'writefence/express'
+import { openSqlite, SqliteFenceStore } from 'writefence/sqlite'
+import { atEnd, bearing, decisions, destination, faults, versions } from './harness.ts'
+
+type Options = NonNullable<Parameters<typeof fencing>[1]>
+type Bound = RequestFence<Database, 'sync'>
+type Handler = (bound: Bound, req: Request, res: Response) => unknown
 
 describe.each(versions)("%s, protect: 'write'", (_, express) => {
-  function setUp(options: Parameters<typeof fencing>[1] = {}) {
-    const bank = destination()
+  function setUp(handler?: Handler, options: Options = {}, bank = destination()) {
     const fence = fencing(bank.guard, options)
     const app = express()
+    let runs = 0
     app.use(express.json())
-    app.post('/credits', fence, (req, res, next) => {
-      fence
-        .of(req)
-        .write(bank.credit(req.body.amount))
-        .then(({ result }) => res.status(201).json(result), next)
+    const credit: Handler = async (bound, req, res) => {
+      const { result } = await bound.write(bank.credit(req.body.amount))
+      res.status(201).json(result)
+    }
+    app.all('/credits', fence, (req, res, next) => {
+      runs += 1
+      new Promise((resolve) => resolve((handler ?? credit)(fence.of(req), req, res))).catch(next)
     })
     app.use(fencingErrors())
-    return { bank, app, fence }
+    const send = (generation: number, id: string | undefined, amount = 5) =>
+      request(app).post('/credits').set(bearing(generation, id)).send({ amount })
+    return { ...bank, app, fence, send, runs: () => runs }
   }
 
-  it('applies, replays, refuses', async () => {
-    const { app, bank } = setUp()
-    const send = (generation: number, id: string, amount = 5) =>
-      request(app).post('/credits').set(bearing(generation, id)).send({ amount })
+  it('applies, replays for the same and the next generation, refuses what is stale', async () => {
+    const { send, credits } = setUp()
     const first = await send(7, 'op-1')
     expect([first.status, first.body]).toEqual([201, { balance: 5 }])
     expect(first.headers['fencing-verdict']).toBe('applied;highest=7')
-    expect(first.headers['idempotent-replayed']).toBeUndefined()
-    const again = await send(8, 'op-1')
-    expect([again.status, again.body]).toEqual([201, { balance: 5 }])
-    expect(again.headers['fencing-verdict']).toBe('replayed;highest=8')
-    expect(again.headers['idempotent-replayed']).toBe('true')
+    expect(first.headers).not.toHaveProperty('idempotent-replayed')
+    for (const generation of [7, 8]) {
+      const again = await send(generation, 'op-1')
+      expect([again.status, again.body]).toEqual([201, { balance: 5 }])
+      expect(again.headers['fencing-verdict']).toBe(`replayed;highest=${generation}`)
+      expect(again.headers['idempotent-replayed']).toBe('true')
+    }
     const stale = await send(7, 'op-2')
     expect(stale.status).toBe(412)
+    expect(stale.headers).toMatchObject({
+      'content-type': 'application/problem+json',
+      'cache-control': 'no-store',
+      'fencing-verdict': 'stale;highest=8',
+    })
     expect(stale.body).toMatchObject({
       code: 'stale',
-      operationApplied: false,
+      retryable: false,
+      jobId: 'job',
+      generation: 7,
       highestGeneration: 8,
+      operationApplied: false,
     })
-    expect(bank.credits()).toEqual([5])
+    expect(JSON.stringify(stale.body)).not.toContain('lease-8')
+    expect(credits()).toEqual([5])
+  })
+
+  it('a stale caller is told that its operation had been applied, and is refused early', async () => {
+    const { send, runs, credits } = setUp()
+    await send(7, 'op-1')
+    await send(8, 'op-2')
+    const stale = await send(7, 'op-1')
+    expect(stale.body).toMatchObject({ code: 'stale', operationApplied: true })
+    expect((await send(7, 'op-1', 6)).body.operationApplied).toBe(false)
+    expect(runs()).toBe(2)
+    expect(credits()).toEqual([5, 5])
+  })
+
+  it('another holder of the same generation is refused: an alarm', async () => {
+    const { app, send, credits } = setUp()
+    await send(7, 'op-1')
+    const seen = faults()
+    const other = await request(app)
+      .post('/credits')
+      .set(bearing(7, 'op-2', { leaseId: 'restored' }))
+      .send({ amount: 1 })
+    expect([other.status, other.body.code]).toEqual([409, 'conflict'])
+    expect(JSON.stringify(other.body)).not.toContain('lease-7')
+    expect(seen.map(({ fault }) => fault)).toEqual(['conflict'])
+    expect(credits()).toEqual([5])
+  })
+
+  it('R52: a handler that throws before it writes leaves the fence, also after a restart', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'writefence-'))
+    atEnd(() => rmSync(folder, { recursive: true }))
+    const open = () => {
+      const db = openSqlite(join(folder, 'fences.db'))
+      return { ...destination(), db, guard: new WriteGuard(new SqliteFenceStore(db)) }
+    }
+    const before = open()
+    const failing = setUp(() => Promise.reject(new Error('boom')), {}, before)
+    expect((await failing.send(5, 'op')).status).toBe(500)
+    before.db.close()
+    const after = open()
+    atEnd(() => after.db.close())
+    const stale = await setUp((_b, _q, res) => res.end(), {}, after).send(4, 'op')
+    expect([stale.status, stale.body.code]).toEqual([412, 'stale'])
+  })
+
+  it('R83, R85: the same key with another body or path is a mismatch', async () => {
+    const { app, send, credits } = setUp()
+    await send(7, 'op')
+    expect([(await send(7, 'op', 6)).status]).toEqual([422])
+    const other = request(app).post('/credits?x=1').set(bearing(7, 'op')).send({ amount: 5 })
+    expect((await other).body.code).toBe('mismatch')
+    expect(credits()).toEqual([5])
+  })
+
+  it('R70, R104: many at once under one key: one effect, the others get its answer', async () => {
+    const { send, credits } = setUp()
+    const all = await Promise.all(Array.from({ length: 30 }, () => send(7, 'op')))
+    expect(all.map(({ status }) => status)).toEqual(all.map(() => 201))
+    expect(
+      all.filter(({ headers }) => headers['fencing-verdict'] === 'applied;highest=7'),
+    ).toHaveLength(1)
+    expect(credits()).toEqual([5])
+  })
+
+  it('R53: generations that come shuffled are accepted in rising order only', async () => {
+    const { app, credits, guard } = setUp()
+    const shuffled = Array.from({ length: 60 }, (_each, index) => ((index * 37) % 20) + 1)
+    const answers = await Promise.all(
+      shuffled.map((generation, index) =>
+        request(app)
+          .post('/credits')
+          .set(bearing(generation, `op-${index}`))
+          .send({ amount: generation }),
+      ),
+    )
+    for (const { status } of answers) expect([201, 412]).toContain(status)
+    expect(credits()).toEqual([...credits()].sort((a, b) => a - b))
+    expect(credits().length).toBeGreaterThan(0)
+    expect((await guard.inspect('job'))?.highestGeneration).toBe(20)
+  })
+
+  it('R122: one refusal is one decision', async () => {
+    const { send } = setUp()
+    await send(8, 'op')
+    const seen = decisions()
+    await send(7, 'other')
+    expect(seen.map(({ decision }) => decision)).toEqual(['stale'])
+  })
+
+  describe('a success without a write', () => {
+    const successes: readonly (readonly [string, Handler])[] = [
+      ['json', (_b, _q, res) => res.cookie('a', '1').status(201).json({ secret: 1 })],
+      ['end', (_b, _q, res) => res.end('secret')],
+      [
+        'write and end',
+        (_b, _q, res) => {
+          res.write('secret')
+          res.write('secret')
+          res.end()
+        },
+      ],
+      ['writeHead', (_b, _q, res) => res.writeHead(204, { 'X-A': 'b' }).end()],
+      [
+        'flushHeaders',
+        (_b, _q, res) => {
+          res.flushHeaders()
+          res.end('secret')
+        },
+      ],
+      ['a pipe', (_b, _q, res) => Readable.from(['secret', 'secret']).pipe(res)],
+      ['sendFile', (_b, _q, res) => res.sendFile(new URL(import.meta.url).pathname)],
+      [
+        'waiting for its callbacks',
+        async (_b, _q, res) => {
+          await new Promise((resolve) => res.write('secret', resolve))
+          await new Promise<void>((resolve) => res.end('secret', resolve))
+        },
+      ],
+      [
+        'a refusal that is swallowed',
+        async (bound, _q, res) => {
+          await bound.effect(() => Promise.reject(new NotAppliedError())).catch(() => {})
+          res.json({ ok: true })
+        },
+      ],
+    ]
+
+    it.each(successes)('by %s is answered 500, and told', async (_name, handler) => {
+      const seen = faults()
+      const { send } = setUp(handler)
+      const answer = await send(7, 'op')
+      expect([answer.status, answer.body.status]).toEqual([500, 500])
+      expect(answer.headers['content-type']).toBe('application/problem+json')
+      expect(answer.headers).not.toHaveProperty('set-cookie')
+      expect(JSON.stringify(answer.body)).not.toContain('secret')
+      expect(answer.body.detail).toContain('noEffect()')
+      expect(seen).toEqual([
+        {
+          fault: 'unguarded_success',
+          scope: '',
+          jobId: 'job',
+          generation: 7,
+          operationId: 'op',
+        },
+      ])
+    })
+
+    it('is one that does not wait for its write', async () => {
+      let written: Promise<unknown> | undefined
+      const { send } = setUp((bound, _q, res) => {
+        written = bound.write(() => 1)
+        res.end('secret')
+      })
+      expect((await send(7, 'op')).status).toBe(500)
+      await written
+    })
+
+    it.each(['before', 'after'])('is found with compression %s the guard', async (where) => {
+      const { guard } = destination()
+      const fence = fencing(guard)
+      const squeeze = compression({ threshold: 0 })
+      const app = express()
+      app.post('/', ...(where === 'before' ? [squeeze, fence] : [fence, squeeze]), (_q, res) => {
+        res.type('text/plain').send('secret '.repeat(1000))
+      })
+      const answer = await request(app).post('/').set(bearing(7, 'op'))
+      expect([answer.status, answer.body.status]).toEqual([500, 500])
+    })
+
+    it.each<[string, Handler, number]>([
+      [
+        'noEffect()',
+        (bound, _q, res) => {
+          bound.noEffect()
+          res.json({})
+        },
+        200,
+      ],
+      ['a redirect', (_b, _q, res) => res.redirect('/'), 302],
+      ['an error status', (_b, _q, res) => res.status(400).json({}), 400],
+    ])('%s is let through', async (_name, handler, status) => {
+      const seen = faults()
+      const { send } = setUp(handler)
+      const answer = await send(7, 'op')
+      expect(answer.status).toBe(status)
+      expect(answer.headers['fencing-verdict']).toBe('passed;highest=7')
+      expect(seen).toEqual([])
+    })
+  })
+
+  describe('several writes in one request', () => {
+    it('a second one under the same id is a TypeError, under its own it is applied', async () => {
+      const bank = destination()
+      const handler: Handler = async (bound, _q, res) => {
+        await bound.write(bank.credit(1))
+        await expect(bound.write(bank.credit(2))).rejects.toThrow(TypeError)
+        await expect(bound.write(bank.credit(2))).rejects.toThrow('operationId of its own')
+        const { result } = await bound.write(bank.credit(3), { operationId: 'op/2' })
+        res.json(result)
+      }
+      const { send } = setUp(handler, {}, bank)
+      expect((await send(7, 'op')).body).toEqual({ balance: 4 })
+      expect((await send(7, 'op')).headers['idempotent-replayed']).toBe('true')
+      expect(bank.credits()).toEqual([1, 3])
+    })
+
+    it('what took place now makes it a first answer, whatever was replayed beside it', async () => {
+      const bank = destination()
+      let last = 'op/1'
+      const handler: Handler = async (bound, _q, res) => {
+        await bound.write(bank.credit(1))
+        await bound.write(bank.credit(2), { operationId: last })
+        await bound.write(bank.credit(3), { operationId: 'op/9' })
+        res.end()
+      }
+      const { send } = setUp(handler, {}, bank)
+      await send(7, 'op')
+      last = 'op/2'
+      const mixed = await send(7, 'op')
+      expect(mixed.headers['fencing-verdict']).toBe('applied;highest=7')
+      expect(mixed.headers).not.toHaveProperty('idempotent-replayed')
+      expect(bank.credits()).toEqual([1, 2, 3, 2])
+    })
+
+    it('one that threw may be tried again', async () => {
+      const bank = destination()
+      const handler: Handler = async (bound, _q, res) => {
+        const bug = () => {
+          throw new Error('bug')
+        }
+        await expect(bound.write(bug)).rejects.toThrow('bug')
+        expect(() => bound.within(bank.db, bank.credit(1))).toThrow(TypeError)
+        await bound.write(bank.credit(2))
+        res.end()
+      }
+      expect((await setUp(handler, {}, bank).send(7, 'op')).status).toBe(200)
+      expect(bank.credits()).toEqual([2])
+    })
+  })
+
+  describe('the verbs', () => {
+    it('within: in a transaction of the handler', async () => {
+      const bank = destination()
+      const handler: Handler = (bound, _q, res) => {
+        bank.db.exec('BEGIN IMMEDIATE')
+        const { status } = bound.within(bank.db, bank.credit(1))
+        bank.db.exec('COMMIT')
+        res.json({ status })
+      }
+      const { send } = setUp(handler, {}, bank)
+      const answer = await send(7, 'op')
+      expect([answer.status, answer.body]).toEqual([200, { status: 'applied' }])
+      expect(answer.headers['fencing-verdict']).toBe('applied;highest=7')
+      expect((await send(7, 'op')).body).toEqual({ status: 'replayed' })
+      expect(bank.credits()).toEqual([1])
+    })
+
+    it('effect: elsewhere', async () => {
+      const calls: unknown[] = []
+      const handler: Handler = async (bound, _q, res) => {
+        const { result } = await bound.effect(async ({ operationId, token }) => {
+          calls.push([operationId, token.generation])
+          return 'charged'
+        })
+        res.json({ result })
+      }
+      const { send } = setUp(handler)
+      await send(7, 'op')
+      expect((await send(8, 'op')).body).toEqual({ result: 'charged' })
+      expect(calls).toEqual([['op', 7]])
+    })
+
+    it('fencedStorage takes the fence of a request, and counts as a write', async () => {
+      const bank = destination()
+      const storage = fencedStorage(bank.guard, {
+        credit: (_tx: Database, amount: number) => bank.credit(amount)(),
+      })
+      const handler: Handler = async (bound, _q, res) => {
+        res.json((await storage.credit(bound, 5)).result)
+      }
+      const { send } = setUp(handler, {}, bank)
+      const answer = await send(7, 'op')
+      expect([answer.status, answer.body]).toEqual([200, { balance: 5 }])
+      expect((await send(7, 'op')).headers['fencing-verdict']).toBe('replayed;highest=7')
+    })
+
+    it('a sealed job still replays, and takes nothing new', async () => {
+      const { guard, send, credits } = setUp()
+      await send(7, 'op')
+      await guard.seal({ jobId: 'job', generation: 7, leaseId: 'lease-7' })
+      expect((await send(7, 'op')).status).toBe(201)
+      const sealed = await send(8, 'new')
+      expect([sealed.status, sealed.body.code]).toEqual([412, 'sealed'])
+      expect(sealed.headers['fencing-verdict']).toBe('sealed;highest=8')
+      expect(credits()).toEqual([5])
+    })
+
+    it('know the token, the operation id and the type of the transaction', async () => {
+      const handler: Handler = async (bound, req, res) => {
+        expect(bound.fenced).toBe(true)
+        expect(bound.token).toEqual({ jobId: 'job', generation: 7, leaseId: 'lease-7' })
+        expect(bound.operationId).toBe('op')
+        expect((req as { fence?: unknown }).fence).toBe(bound)
+        const outcome = await bound.write((tx) => {
+          expectTypeOf(tx).toEqualTypeOf<Database>()
+          return tx.prepare('SELECT 1 AS one').get()
+        })
+        expect(outcome.appliedGeneration).toBe(7)
+        res.end()
+      }
+      expect((await setUp(handler).send(7, 'op')).status).toBe(200)
+    })
+  })
+
+  it('without requireOperationId: stale writes are refused, duplicates are not known', async () => {
+    const { send, credits } = setUp(undefined, { requireOperationId: false })
+    await send(7, undefined)
+    await send(7, undefined)
+    expect(credits()).toEqual([5, 5])
+    await send(8, undefined)
+    expect((await send(7, undefined)).body.code).toBe('stale')
   })
 })
