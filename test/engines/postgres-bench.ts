@@ -84,8 +84,11 @@ export class PostgresBench {
   }
 
   /** Runs the body in a transaction that is committed, or rolled back where it throws. */
-  async transaction<T>(body: (tx: pg.PoolClient) => Promise<T>, begin = 'BEGIN'): Promise<T> {
-    const client = await this.pool.connect()
+  async transaction<T>(
+    body: (tx: pg.PoolClient) => Promise<T>,
+    { begin = 'BEGIN', pool = this.pool } = {},
+  ): Promise<T> {
+    const client = await pool.connect()
     try {
       await client.query(begin)
       const value = await body(client)

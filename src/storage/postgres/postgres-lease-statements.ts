@@ -60,7 +60,7 @@ export function leaseStatements(
         sql.put,
         row.status === 'leased'
           ? [...key, row.ttlMs, row.leaseUntil, null, false, null]
-          : [...key, null, null, row.endedBy, row.lapsed, row.endedAt ?? null],
+          : [...key, null, null, row.endedBy, row.lapsed ?? false, row.endedAt ?? null],
       )
     },
 
