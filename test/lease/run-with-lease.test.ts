@@ -173,12 +173,31 @@ describe('claiming', () => {
     expect(left).toBeGreaterThan(DEADLINE - 8_100)
   })
 
+  it('a repetition that hangs is given up at the deadline of the first sending', async () => {
+    bench.store.script.claim = async (_, call) => {
+      if (call > 1) return never()
+      await bench.store.wait(4_000)
+      throw new Error('ECONNRESET')
+    }
+    const outcome = await settled(
+      run({}, () => {}),
+      DEADLINE + 50,
+    )
+    expect(outcome).toMatchObject({ status: 'lost', reason: 'unreachable' })
+    expect(bench.store.count('claim')).toBe(2)
+  })
+
   it('a store that fails is asked three times, then its error is thrown', async () => {
     const error = new StoreUnavailableError('down')
     bench.store.script.claim = () => Promise.reject(error)
     const handler = vi.fn()
     await expect(settled(run({}, handler))).rejects.toBe(error)
-    expect(bench.store.count('claim')).toBe(3)
+    const at = bench.store.calls.map((call) => call.at)
+    expect(at).toHaveLength(3)
+    // Not in one go: a store that comes back must not be met by all its clients at once.
+    for (const [i, time] of at.slice(1).entries()) {
+      expect(time - (at[i] ?? 0)).toBeGreaterThanOrEqual(25)
+    }
     expect(handler).not.toHaveBeenCalled()
   })
 

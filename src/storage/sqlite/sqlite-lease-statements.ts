@@ -48,7 +48,8 @@ export function leaseStatements(db: SqliteDatabase, now: (() => number) | undefi
         status: status ?? null,
         owner: owner ?? null,
         expired: expired === undefined ? null : expired ? 1 : 0,
-        after: after ?? null,
+        // Every id sorts after the empty text.
+        after: after ?? '',
         limit,
       }) as StoredLease[]
       return { rows: rows.map(toRow).filter((row) => row !== undefined), now: at }
@@ -80,7 +81,7 @@ function prepareAll(db: SqliteDatabase) {
       db,
       `SELECT ${COLUMNS} FROM writefence_lease
        WHERE (status = 'leased' OR ended_at IS NOT NULL)
-         AND (@after IS NULL OR job_id > @after)
+         AND job_id > @after
          AND (@status IS NULL OR status = @status)
          AND (@owner IS NULL OR owner = @owner)
          AND (@expired IS NULL OR (status = 'leased' AND (lease_until <= @at) = @expired))
