@@ -127,7 +127,9 @@ export class RedisConnection {
   }
 
   #drop(session: Session): void {
-    if (this.#session === session) this.#session = undefined
+    // All that waited on it come here; ending it once is enough.
+    if (this.#session !== session) return
+    this.#session = undefined
     try {
       session.link.destroy()
     } catch {

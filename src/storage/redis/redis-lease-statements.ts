@@ -15,7 +15,7 @@ return { clock, rows }`)
  * row its id, the text that was seen or '', the one to put, '1' if it is listed, its end or ''.
  * A row is put only if it still has the text that was seen.
  */
-const PUT = script(`${ENTER}
+export const PUT = script(`${ENTER}
 if clock >= tonumber(ARGV[1]) then return 0 end
 local put = 0
 for i = 1, #KEYS - 3 do

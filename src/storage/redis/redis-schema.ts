@@ -51,7 +51,7 @@ export class RedisKeyspace {
     this.#prefix = checkPrefix(options.prefix)
     this.#component = component
     const timeoutMs = checkDuration('timeoutMs', options.timeoutMs ?? 5000)
-    this.#connection = new RedisConnection(client, timeoutMs, (run) => this.#inspect(run, client))
+    this.#connection = new RedisConnection(client, timeoutMs, (run) => this.#inspect(run))
   }
 
   get timeoutMs(): number {
@@ -117,7 +117,7 @@ export class RedisKeyspace {
     )
   }
 
-  async #inspect(run: RunScript, client: RedisClient): Promise<void> {
+  async #inspect(run: RunScript): Promise<void> {
     const [info] = await run(INSPECT, [this.#version], []).then(asList, tooOld)
     // Where the user may not ask, he is trusted to know.
     if (typeof info !== 'string') return
@@ -127,7 +127,7 @@ export class RedisKeyspace {
         `Redis: maxmemory-policy ${policy} evicts fences and leases: set noeviction or volatile-*`,
       )
     }
-    if (/aof_enabled:0/.test(info)) warnLessDurable(client)
+    if (/aof_enabled:0/.test(info)) warnLessDurable(this.#prefix)
   }
 }
 
@@ -161,15 +161,15 @@ function otherVersion(component: string, found: string, cause?: unknown): StoreU
   )
 }
 
-const warned = new WeakSet<RedisClient>()
+const warned = new Set<string>()
 
 /**
- * Emits a process warning (code `WRITEFENCE_DURABILITY`), once a client, where a fence that was
+ * Emits a process warning (code `WRITEFENCE_DURABILITY`), once a prefix, where a fence that was
  * acknowledged can be lost with the process of the server: a lost fence lets stale writes in.
  */
-function warnLessDurable(client: RedisClient): void {
-  if (warned.has(client)) return
-  warned.add(client)
+function warnLessDurable(prefix: string): void {
+  if (warned.has(prefix)) return
+  warned.add(prefix)
   process.emitWarning(
     'the Redis server keeps no append-only file: a restart loses fences and leases that were' +
       ' acknowledged. Set appendonly yes, and appendfsync always',

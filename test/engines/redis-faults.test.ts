@@ -1,0 +1,241 @@
+import { createServer } from 'node:net'
+import { beforeEach, expect, it, onTestFinished } from 'vitest'
+import { StoreUnavailableError, WriteGuard, type WriteIntent } from 'writefence'
+import { RedisFenceStore, RedisLeaseStore, type RedisTransaction } from 'writefence/redis'
+import { COMMIT, VIEW } from '../../src/storage/redis/redis-fence-scripts.ts'
+import { PUT } from '../../src/storage/redis/redis-lease-statements.ts'
+import { describeEngine } from './engine.ts'
+import { drivers, RedisBench } from './redis-bench.ts'
+import { TcpProxy } from './tcp-proxy.ts'
+
+const bench = await RedisBench.open()
+const { redis } = bench
+const timeoutMs = 300
+
+function intent(generation: number, operationId?: string, jobId = 'job'): WriteIntent {
+  return { token: { jobId, generation, leaseId: 'a' }, operationId }
+}
+
+/** Resolves once the server's clock has gone on for so long. */
+async function serverTimePasses(ms: number): Promise<void> {
+  const read = async () => {
+    const [seconds = 0, micros = 0] = (await redis.time()) as unknown as number[]
+    return Number(seconds) * 1000 + Number(micros) / 1000
+  }
+  const until = (await read()) + ms
+  while ((await read()) < until) await new Promise((resolve) => setImmediate(resolve))
+}
+
+for (const driver of drivers) {
+  describeEngine(`a connection to Redis that fails, by ${driver}`, bench.problem, () => {
+    let proxy: TcpProxy
+    let url: string
+    let guard: WriteGuard<RedisTransaction, 'async'>
+    const append = (text: string) => (tx: RedisTransaction) => bench.append(tx, text)
+
+    beforeEach(async () => {
+      proxy = await TcpProxy.to(bench.host.host, bench.host.port)
+      onTestFinished(() => proxy.close())
+      url = `redis://127.0.0.1:${proxy.port}`
+      guard = new WriteGuard(await bench.fences({ driver, url, timeoutMs }))
+      // From here on the server knows the scripts by their digests.
+      await guard.write(intent(1, 'first'), append('first'))
+    })
+
+    it('a commit that hangs is given up, and never lands after that', async () => {
+      const hung = proxy.when(COMMIT.sha, 'hang')
+      const write = guard.write(intent(1, 'x'), append('late'))
+      await hung
+      await expect(write).rejects.toMatchObject({ code: 'store_unavailable', retryable: true })
+      // The proxy has delivered what it held back when the connection was destroyed.
+      await expect.poll(() => proxy.open).toBe(0)
+      proxy.resume()
+      expect((await guard.write(intent(1, 'y'), append('next'))).status).toBe('applied')
+      expect(await bench.log()).toEqual(['first', 'next'])
+      expect((await guard.write(intent(1, 'x'), append('x'))).status).toBe('applied')
+    })
+
+    it('a commit whose answer is lost is not known, and is recognised when repeated', async () => {
+      const lost = proxy.when(COMMIT.sha, 'lose_answers')
+      const write = guard.write(intent(1, 'x'), append('once'))
+      await lost
+      await expect(write).rejects.toBeInstanceOf(StoreUnavailableError)
+      proxy.resume()
+      expect((await guard.write(intent(1, 'x'), append('twice'))).status).toBe('replayed')
+      expect(await bench.log()).toEqual(['first', 'once'])
+    })
+
+    it('a connection that is cut at a commit is not known, and nothing is sent twice', async () => {
+      const cut = proxy.when(COMMIT.sha, 'cut_answer')
+      const write = guard.write(intent(1), append('once'))
+      await cut
+      const failed = { code: 'store_unavailable', retryable: false }
+      await expect(write).rejects.toMatchObject(failed)
+      proxy.resume()
+      await guard.write(intent(1, 'y'), append('next'))
+      expect(await bench.log()).toEqual(['first', 'once', 'next'])
+    })
+
+    it('a server that falls silent fails all that waits, and is found again', async () => {
+      const hung = proxy.when(VIEW.sha, 'hang')
+      const jobs = Array.from({ length: 20 }, (_, i) => `job ${i}`)
+      const writes = jobs.map((jobId) => guard.write(intent(1, 'x', jobId), append('late')))
+      await hung
+      const ended = await Promise.allSettled(writes)
+      for (const one of ended) {
+        expect(one).toMatchObject({ status: 'rejected', reason: { code: 'store_unavailable' } })
+      }
+      proxy.resume()
+      await guard.write(intent(1, 'y'), append('next'))
+      expect(await bench.log()).toEqual(['first', 'next'])
+    })
+
+    it('a connection that was lost while nobody used it costs no call', async () => {
+      const dropped = proxy.accepted
+      proxy.dropAll()
+      await expect.poll(() => proxy.open).toBe(0)
+      // Its end has arrived at the client when the turn is over.
+      await new Promise((resolve) => setImmediate(resolve))
+      expect((await guard.write(intent(1, 'x'), append('next'))).status).toBe('applied')
+      expect(proxy.accepted).toBe(dropped + 1)
+    })
+
+    it('R116: a thousand failing calls leave one connection, as before, and no warning', async () => {
+      const warnings: Error[] = []
+      const keep = (warning: Error) => warnings.push(warning)
+      process.on('warning', keep)
+      onTestFinished(() => void process.off('warning', keep))
+      for (let round = 0; round < 10; round += 1) {
+        const cut = proxy.when(VIEW.sha, 'cut')
+        const calls = Array.from({ length: 100 }, (_, i) => guard.judge(intent(1, 'x', `job ${i}`)))
+        await cut
+        for (const one of await Promise.allSettled(calls)) {
+          expect(one).toMatchObject({ status: 'rejected', reason: { code: 'store_unavailable' } })
+        }
+      }
+      proxy.resume()
+      await Promise.all(Array.from({ length: 100 }, (_, i) => guard.judge(intent(1, `op ${i}`))))
+      expect(proxy.open).toBe(1)
+      expect(warnings).toEqual([])
+    })
+
+    it('R116: a thousand callbacks that throw leave one connection, and no turn taken', async () => {
+      const patient = new WriteGuard(await bench.fences({ driver, url }))
+      const boom = new Error('boom')
+      const calls = Array.from({ length: 1000 }, (_, i) =>
+        patient.write(intent(1, `op ${i}`, `job ${i % 10}`), () => {
+          throw boom
+        }),
+      )
+      const ended = await Promise.allSettled(calls)
+      expect(ended.every((one) => one.status === 'rejected' && one.reason === boom)).toBe(true)
+      expect(proxy.open).toBe(2)
+      await patient.write(intent(1, 'x'), append('next'))
+      expect(await bench.log()).toEqual(['first', 'next'])
+    })
+
+    it('R02: a claim that is delayed for longer than its ttl starts over', async () => {
+      const leases = await bench.leases({ driver, url, timeoutMs: 5000 })
+      await leases.raise('warm up', 1)
+      const hung = proxy.when(PUT.sha, 'hang')
+      const claim = leases.claim({ jobId: 'job', owner: 'w', ttlMs: 100 })
+      await hung
+      await serverTimePasses(100)
+      proxy.resume()
+      const answer = await claim
+      const [seconds = 0] = (await redis.time()) as unknown as number[]
+      expect(answer).toMatchObject({ status: 'claimed', lease: { generation: 1 } })
+      if (answer.status !== 'claimed') return
+      expect(answer.lease.leaseUntil).toBeGreaterThanOrEqual(Number(seconds) * 1000)
+      const stored = await bench.redis.get(bench.key(':lease:job'))
+      expect(JSON.parse(stored ?? '')).toMatchObject({ leaseUntil: answer.lease.leaseUntil })
+    })
+
+    it('a write that is delayed, but not for too long, is committed', async () => {
+      const patient = new WriteGuard(await bench.fences({ driver, url, timeoutMs: 5000 }))
+      const hung = proxy.when(COMMIT.sha, 'hang')
+      const write = patient.write(intent(1, 'x'), append('late'))
+      await hung
+      proxy.resume()
+      expect((await write).status).toBe('applied')
+    })
+
+    it('the user’s own client is never connected, and stays as it is', async () => {
+      const client = bench.client(driver, url)
+      const store = new RedisFenceStore(client, { prefix: bench.prefix })
+      const accepted = proxy.accepted
+      await store.view({ scope: '', jobId: 'job' })
+      await store.close()
+      expect(proxy.accepted).toBe(accepted + 1)
+      expect(Reflect.get(client, driver === 'ioredis' ? 'status' : 'isOpen')).toBe(
+        driver === 'ioredis' ? 'wait' : false,
+      )
+    })
+
+    it('close waits for what is under way, refuses what comes, and hangs up', async () => {
+      const store = await bench.fences({ driver, url })
+      const closing = new WriteGuard(store)
+      const under = closing.write(intent(1, 'x'), append('under way'))
+      await new Promise((resolve) => setImmediate(resolve))
+      const closed = closing.close()
+      const [ended] = await Promise.allSettled([under, closed])
+      // It was either refused before its commit, or told the truth about it.
+      const log = await bench.log()
+      expect(log).toEqual(ended.status === 'fulfilled' ? ['first', 'under way'] : ['first'])
+      await expect(closing.judge(intent(1))).rejects.toThrow('the store is closed')
+      await expect.poll(() => proxy.open).toBe(1)
+    })
+  })
+
+  describeEngine(`a Redis that cannot be used, by ${driver}`, bench.problem, () => {
+    const calls = async (url: string) => {
+      const fences = new RedisFenceStore(bench.client(driver, url), { timeoutMs })
+      const leases = new RedisLeaseStore(bench.client(driver, url), { timeoutMs })
+      onTestFinished(async () => void (await Promise.all([fences.close(), leases.close()])))
+      const guard = new WriteGuard(fences)
+      const effect = async () => expect.unreachable('it ran')
+      return Promise.allSettled([
+        fences.createSchema(),
+        leases.createSchema(),
+        guard.write(intent(1, 'x'), effect),
+        guard.effect(intent(1, 'x'), effect),
+        leases.claim({ jobId: 'job', owner: 'w', ttlMs: 1000 }),
+      ])
+    }
+
+    it('a port where nobody listens, wrong credentials, a server that says nothing', async () => {
+      const mute = createServer((socket) => socket.on('error', () => {}))
+      await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve))
+      onTestFinished(() => void mute.close())
+      const address = mute.address()
+      const port = typeof address === 'object' ? address?.port : 0
+      const { host, port: real } = bench.host
+      const urls = [
+        'redis://127.0.0.1:1',
+        `redis://nobody:wrong@${host}:${real}`,
+        `redis://127.0.0.1:${port}`,
+      ]
+      for (const url of urls) {
+        for (const one of await calls(url)) {
+          expect(one, url).toMatchObject({ status: 'rejected' })
+          if (one.status === 'fulfilled') continue
+          expect(one.reason, url).toBeInstanceOf(StoreUnavailableError)
+          expect(one.reason.cause, url).toBeInstanceOf(Error)
+        }
+      }
+    })
+
+    it('a client of neither driver, or a bad option, is refused when the store is made', () => {
+      const client = bench.client(driver)
+      for (const bad of [undefined, null, {}, { call() {}, isCluster: false }, 'redis://x']) {
+        expect(() => new RedisFenceStore(bad as never)).toThrow(TypeError)
+        expect(() => new RedisLeaseStore(bad as never)).toThrow(TypeError)
+      }
+      for (const prefix of ['', 'a{b', 'a}b', 'a\nb', 'x'.repeat(101)]) {
+        expect(() => new RedisFenceStore(client, { prefix })).toThrow(RangeError)
+      }
+      expect(() => new RedisFenceStore(client, { prefix: 7 as never })).toThrow(TypeError)
+      expect(() => new RedisFenceStore(client, { timeoutMs: 0 })).toThrow(RangeError)
+    })
+  })
+}
