@@ -142,7 +142,7 @@ async function runHeld<R>(
     takeDown.push(() => clearTimeout(grace))
     work.abort(plan.signal?.reason)
   }
-  plan.signal?.addEventListener('abort', stop, { once: true })
+  plan.signal?.addEventListener('abort', stop)
   takeDown.push(() => plan.signal?.removeEventListener('abort', stop))
   if (plan.signal?.aborted) stop()
 

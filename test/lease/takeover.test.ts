@@ -180,6 +180,17 @@ describe('taking over', () => {
     expect(bench.names()).not.toContain('fenced')
   })
 
+  it('R23: starts nothing where the process was away until the deadline meanwhile', async () => {
+    const handler = vi.fn()
+    const place = saying(async () => {
+      vi.setSystemTime(Date.now() + TTL)
+      return clear
+    })
+    const outcome = await settled(run({ destinations: [place] }, handler))
+    expect(outcome).toEqual({ status: 'lost', reason: 'expired' })
+    expect(handler).not.toHaveBeenCalled()
+  })
+
   it('R52: takes a WriteGuard as it is, and leaves its fence behind', async () => {
     vi.useRealTimers()
     const db = openSqlite(':memory:')

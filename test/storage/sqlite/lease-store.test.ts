@@ -28,7 +28,7 @@ describe('leases in a file', () => {
     }
   })
 
-  it('R02: the end of a lease is reckoned when it is written, not when it is asked for', async () => {
+  it('R02: the end of a lease is reckoned when it is written, not when asked for', async () => {
     let now = 1_000_000
     const db = open(temporaryFile())
     const store = new SqliteLeaseStore(db, { now: () => now })
