@@ -1,4 +1,4 @@
-import { type LostReason, WriteRefusedError } from '../errors.ts'
+import { type LostReason, StoreUnavailableError, WriteRefusedError } from '../errors.ts'
 import { Deadline, elapsedMs, type Instant, instant } from './deadline.ts'
 import { startHeartbeat, watchDeadline } from './heartbeat.ts'
 import { type HeldLease, heldLease } from './held-lease.ts'
@@ -112,12 +112,18 @@ async function claim(
     } catch (error) {
       // It may have been claimed, but what was claimed may be over by now. (A timer can be early.)
       if (elapsedMs(sent) + 1 >= lastsMs) return { status: 'lost', reason: 'unreachable', error }
-      const misuse = error instanceof TypeError || error instanceof RangeError
-      if (misuse || failures + 1 >= CLAIM_TRIES || elapsedMs(sent) >= claimTimeoutMs) throw error
+      const spent = failures + 1 >= CLAIM_TRIES || elapsedMs(sent) >= claimTimeoutMs
+      if (spent || isFinal(error)) throw error
       await pause(backoffMs(failures), stop)
     }
   }
   return { status: 'stopped' }
+}
+
+/** Whether asking again would be answered the same. */
+function isFinal(error: unknown): boolean {
+  const refused = error instanceof StoreUnavailableError && !error.retryable
+  return refused || error instanceof TypeError || error instanceof RangeError
 }
 
 /** From the claim to the end: everything that is set up here is taken down here. */

@@ -201,12 +201,13 @@ describe('claiming', () => {
     expect(handler).not.toHaveBeenCalled()
   })
 
-  it('a store that takes the call for misuse is not asked again', async () => {
-    for (const error of [new TypeError('owner'), new RangeError('jobId')]) {
+  it('a store that would answer the same is not asked again', async () => {
+    const forbidden = new StoreUnavailableError('forbidden', { retryable: false })
+    for (const error of [new TypeError('owner'), new RangeError('jobId'), forbidden]) {
       bench.store.script.claim = () => Promise.reject(error)
       await expect(settled(run({}, () => {}))).rejects.toBe(error)
     }
-    expect(bench.store.count('claim')).toBe(2)
+    expect(bench.store.count('claim')).toBe(3)
   })
 
   it('a store that hangs is waited for as long as told, if the lease would last', async () => {
