@@ -19,6 +19,11 @@ export type Driver = (typeof drivers)[number]
 /** As the usual variable says. */
 const address = process.env.REDIS_URL ?? 'redis://127.0.0.1:6379'
 
+/** A client as a user has it; the stores never send anything through it. */
+export function clientOf(driver: Driver, url: string): RedisClient {
+  return driver === 'ioredis' ? new Redis(url, { lazyConnect: true }) : createClient({ url })
+}
+
 interface BenchOptions extends RedisStoreOptions {
   readonly driver?: Driver
   readonly url?: string
@@ -55,9 +60,8 @@ export class RedisBench {
     return { host: hostname, port: Number(port || 6379) }
   }
 
-  /** A client as a user has it; the stores never send anything through it. */
   client(driver: Driver = 'ioredis', url = this.#url): RedisClient {
-    return driver === 'ioredis' ? new Redis(url, { lazyConnect: true }) : createClient({ url })
+    return clientOf(driver, url)
   }
 
   /** A store that is set up, and closed after the test. */

@@ -1,0 +1,89 @@
+/** A Redis server of the test's own, which it may flush, kill, restore and starve. */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import { onTestFinished } from 'vitest'
+
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return address.port
+}
+
+export class RedisServer {
+  readonly port: number
+  readonly folder: string
+  readonly #args: readonly string[]
+  #process: ChildProcess | undefined
+  #redis: Redis | undefined
+
+  private constructor(port: number, folder: string, args: readonly string[]) {
+    this.port = port
+    this.folder = folder
+    this.#args = args
+  }
+
+  /** Starts one that is gone after the test; `args` are options of redis-server. */
+  static async start(...args: string[]): Promise<RedisServer> {
+    const folder = mkdtempSync(join(tmpdir(), 'writefence-redis-'))
+    const server = new RedisServer(await freePort(), folder, args)
+    onTestFinished(async () => {
+      await server.kill()
+      rmSync(folder, { recursive: true })
+    })
+    await server.restart()
+    return server
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${this.port}`
+  }
+
+  /** A connection of the test's own. */
+  get redis(): Redis {
+    if (this.#redis === undefined) throw new Error('the server is not running')
+    return this.#redis
+  }
+
+  async restart(): Promise<void> {
+    const own = ['--port', String(this.port), '--bind', '127.0.0.1', '--dir', this.folder]
+    const quiet = ['--save', '', '--logfile', 'log', '--enable-debug-command', 'yes']
+    this.#process = spawn('redis-server', [...own, ...quiet, ...this.#args], { stdio: 'ignore' })
+    const redis = new Redis(this.port, { retryStrategy: () => 20, maxRetriesPerRequest: null })
+    redis.on('error', () => {})
+    await redis.ping()
+    this.#redis = redis
+  }
+
+  /** As a power cut would. */
+  async kill(): Promise<void> {
+    this.#redis?.disconnect()
+    const running = this.#process
+    this.#process = undefined
+    if (running === undefined || running.exitCode !== null) return
+    const gone = once(running, 'exit')
+    running.kill('SIGKILL')
+    await gone
+  }
+
+  /** Writes a snapshot, which {@link restore} goes back to. */
+  async snapshot(): Promise<void> {
+    await this.redis.save()
+    copyFileSync(join(this.folder, 'dump.rdb'), join(this.folder, 'backup.rdb'))
+  }
+
+  async restore(): Promise<void> {
+    await this.kill()
+    copyFileSync(join(this.folder, 'backup.rdb'), join(this.folder, 'dump.rdb'))
+    await this.restart()
+  }
+}
