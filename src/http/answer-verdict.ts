@@ -11,7 +11,13 @@ import { isProblem } from './http-error.ts'
 
 /** What the answer to one request says of its verdict, kept up to date until the head goes out. */
 export class AnswerVerdict {
+  readonly #enforced: boolean
   #verdict: FencingVerdict = { word: 'passed' }
+
+  /** Where nothing is enforced (report mode) every answer says `passed`: it proves nothing. */
+  constructor(enforced: boolean) {
+    this.#enforced = enforced
+  }
 
   get word(): VerdictWord {
     return this.#verdict.word
@@ -46,9 +52,10 @@ export class AnswerVerdict {
 
   /** Set on every answer, over whatever a handler (one that passes on another's) has set. */
   headers(): HeadChange['headers'] {
+    const told: FencingVerdict = this.#enforced ? this.#verdict : { word: 'passed' }
     return {
-      [FENCING_VERDICT]: formatFencingVerdict(this.#verdict),
-      [IDEMPOTENT_REPLAYED]: this.word === 'replayed' ? 'true' : undefined,
+      [FENCING_VERDICT]: formatFencingVerdict(told),
+      [IDEMPOTENT_REPLAYED]: told.word === 'replayed' ? 'true' : undefined,
     }
   }
 }

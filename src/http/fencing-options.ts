@@ -18,9 +18,10 @@ export interface FencingOptions<Req> {
   readonly protect?: 'write' | 'handler' | undefined
   /**
    * `'enforce'` unless told. `'report'` refuses nothing and publishes what it would have refused:
-   * handlers run, and writes are applied whatever the verdict. `'once-fenced'` (needs `jobId`)
-   * lets unsafe requests without a token in as long as their job has no fence: see
-   * `RequestFence.write` for what such a request may do.
+   * handlers run, writes are applied whatever the verdict, and every answer says `passed`, since
+   * nothing is proved. `'once-fenced'` (needs `jobId`) lets unsafe requests without a token in as
+   * long as their job has no fence, for writers that know nothing of it yet: `write` checks that
+   * once more in its transaction; a handler that is the effect is checked before it runs only.
    */
   readonly mode?: 'enforce' | 'report' | 'once-fenced' | undefined
   /**

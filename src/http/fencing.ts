@@ -48,7 +48,7 @@ export class Fencing<Tx, Mode extends StoreMode, Req extends object> {
       exchange.proceed()
       return
     }
-    const verdict = new AnswerVerdict()
+    const verdict = new AnswerVerdict(this.#settings.mode !== 'report')
     try {
       await this.#guarded(exchange, verdict)
     } catch (error) {

@@ -96,7 +96,7 @@ export function raw(port: number, head: readonly string[], body = ''): Promise<s
     })
     socket.on('end', () => resolve(answer))
     socket.on('error', reject)
-    const length = Buffer.byteLength(body)
+    const length = Buffer.byteLength(body, 'latin1')
     const lines = [...head, 'Host: a', 'Connection: close', `Content-Length: ${length}`]
     socket.write(`${lines.join('\r\n')}\r\n\r\n${body}`, 'latin1')
   })

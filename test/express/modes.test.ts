@@ -50,7 +50,8 @@ describe.each(versions)('%s, mode', (_, express) => {
         async (_name, headers, code) => {
           const { send, runs } = setUp({ mode: 'report', protect, jobId })
           const seen = decisions()
-          expect((await send(headers)).status).toBe(201)
+          const answer = await send(headers)
+          expect([answer.status, answer.headers['fencing-verdict']]).toEqual([201, 'passed'])
           expect(runs()).toBe(1)
           expect(seen[0]).toMatchObject({ verb: 'request', decision: code, reportOnly: true })
         },
@@ -78,7 +79,7 @@ describe.each(versions)('%s, mode', (_, express) => {
         await send(bearing(7, 'op'))
         const seen = decisions()
         const again = await send(bearing(7, 'op'))
-        expect(again.status).toBe(201)
+        expect([again.status, again.headers['fencing-verdict']]).toEqual([201, 'passed'])
         expect(again.headers).not.toHaveProperty('idempotent-replayed')
         expect(runs()).toBe(2)
         expect(seen.at(-1)).toMatchObject({ decision: 'replayed', reportOnly: true })

@@ -1,0 +1,354 @@
+import type { Request, Response } from 'express'
+import request from 'supertest'
+import { describe, expect, it } from 'vitest'
+import { WriteGuard } from 'writefence'
+import { fenceRoutes, fencing, leaseRoutes } from 'writefence/express'
+import { SqliteFenceStore, SqliteLeaseStore } from 'writefence/sqlite'
+import { atEnd, bearing, destination, listening, plain, raw, versions } from './harness.ts'
+
+const claim = { owner: 'w-1', ttlMs: 30_000, leaseId: 'f00d' }
+const key = { owner: 'w-1', generation: 1, leaseId: 'f00d' }
+
+describe('the routers', () => {
+  it.each([undefined, {}, { authorize: undefined }, { authorize: true }, { authorize: 'all' }])(
+    'are not made without a decision on who may call (%j)',
+    (options) => {
+      const { guard, db } = destination()
+      const store = new SqliteLeaseStore(db)
+      expect(() => leaseRoutes(store, options as never)).toThrow(TypeError)
+      expect(() => leaseRoutes(store, options as never)).toThrow("'none'")
+      expect(() => fenceRoutes(guard, options as never)).toThrow("'none'")
+    },
+  )
+})
+
+describe.each(versions)('%s, leaseRoutes', (_, express) => {
+  function setUp(options: Parameters<typeof leaseRoutes>[1] = { authorize: 'none' }) {
+    const { db } = destination()
+    let now = 1_000_000
+    const store = new SqliteLeaseStore(db, { now: () => now })
+    const app = express()
+    app.use(leaseRoutes(store, options))
+    app.use((_req: Request, res: Response) => res.status(404).json({ mine: true }))
+    app.use((error: Error, _req: Request, res: Response, _next: unknown) => {
+      res.status(500).json({ failed: error.message })
+    })
+    const post = (path: string, body?: object) => request(app).post(path).send(body)
+    return { store, db, app, post, pass: (ms: number) => (now += ms) }
+  }
+
+  it('claims, renews, completes and tells, each with its status', async () => {
+    const { app, post } = setUp()
+    const claimed = await post('/leases/a%2Fb/claim', claim)
+    expect(claimed.status).toBe(201)
+    expect(claimed.headers).toMatchObject({ 'cache-control': 'no-store' })
+    expect(claimed.body).toMatchObject({
+      status: 'claimed',
+      lease: { ...claim, jobId: 'a/b', generation: 1 },
+    })
+    const held = await post('/leases/a%2Fb/claim', { ...claim, owner: 'w-2', leaseId: 'beef' })
+    expect([held.status, held.body.status, held.headers['retry-after']]).toEqual([
+      409,
+      'held',
+      '30',
+    ])
+    expect(JSON.stringify(held.body)).not.toContain('f00d')
+    expect((await post('/leases/a%2Fb/renew', { ...key, ttlMs: 500 })).status).toBe(200)
+    const lost = await post('/leases/a%2Fb/complete', { ...key, generation: 2 })
+    expect([lost.status, lost.body.status]).toEqual([412, 'lost'])
+    expect((await post('/leases/a%2Fb/complete', key)).body).toEqual({
+      status: 'completed',
+      lapsed: false,
+    })
+    const completed = await post('/leases/a%2Fb/claim', claim)
+    expect([completed.status, completed.body.status]).toEqual([409, 'completed'])
+    const read = await request(app).get('/leases/a%2Fb')
+    expect([read.status, read.body.status]).toEqual([200, 'completed'])
+    expect((await request(app).get('/leases/none')).status).toBe(404)
+  })
+
+  it('a wait of less than a second is told as one', async () => {
+    const { post } = setUp()
+    await post('/leases/job/claim', { ...claim, ttlMs: 20 })
+    const held = await post('/leases/job/claim', { ...claim, owner: 'w-2', leaseId: 'beef' })
+    expect(held.headers['retry-after']).toBe('1')
+  })
+
+  it('carries the calls of operators', async () => {
+    const { app, post } = setUp()
+    await post('/leases/job/claim', claim)
+    expect((await post('/leases/job/force-release')).body.status).toBe('released')
+    expect((await post('/leases/job/raise', { atLeast: 9 })).body.generation).toBe(9)
+    expect((await post('/leases/job/reopen')).status).toBe(200)
+    expect((await request(app).get('/leases?status=released')).body.leases).toHaveLength(1)
+    expect((await post('/lease-maintenance/prune', { olderThanMs: 0 })).status).toBe(200)
+  })
+
+  it('works below a path', async () => {
+    const { db } = destination()
+    const app = express()
+    app.use('/api/v1', leaseRoutes(new SqliteLeaseStore(db), { authorize: 'none' }))
+    expect((await request(app).post('/api/v1/leases/job/claim').send(claim)).status).toBe(201)
+    expect((await request(app).post('/leases/job/claim').send(claim)).status).toBe(404)
+  })
+
+  it.each([
+    ['not JSON', '{', 'application/json'],
+    ['an array', '[]', 'application/json'],
+    ['a string', '"x"', 'application/json'],
+    ['nothing', '', 'application/json'],
+    ['no UTF-8', '{"owner":"\xff"}', 'application/json'],
+    [
+      'longer than 64 KiB',
+      JSON.stringify({ ...claim, pad: 'x'.repeat(70_000) }),
+      'application/json',
+    ],
+  ])('a body that is %s is 400, and changes nothing', async (_name, body, type) => {
+    const { app, store } = setUp()
+    const answer = await raw(
+      await listening(app),
+      ['POST /leases/job/claim HTTP/1.1', `Content-Type: ${type}`],
+      body,
+    )
+    expect(answer).toContain('400 Bad Request')
+    expect(answer).toContain('application/problem+json')
+    expect(answer).toContain('"code":"request_malformed"')
+    expect(await store.get('job')).toBeUndefined()
+  })
+
+  it.each([
+    [{ ...claim, ttlMs: 0 }],
+    [{ ...claim, ttlMs: '30s' }],
+    [{ ...claim, owner: '' }],
+    [{ ...claim, owner: 7 }],
+    [{ ...claim, leaseId: null }],
+    [{ ...claim, jobId: 'other' }],
+  ])('R17: the claim %j is 400', async (body) => {
+    const { post, store } = setUp()
+    const answer = await post('/leases/job/claim', body)
+    expect([answer.status, answer.body.code]).toEqual([400, 'request_malformed'])
+    expect(await store.get('job')).toBeUndefined()
+  })
+
+  it.each([
+    '/leases/%E0%A4%A/claim',
+    '/leases/a%00b/claim',
+    `/leases/${'j'.repeat(256)}/claim`,
+    '/leases//claim',
+  ])('R65, R67: %s is 400', async (path) => {
+    const answer = await setUp().post(path, claim)
+    expect([answer.status, answer.body.code]).toEqual([400, 'request_malformed'])
+  })
+
+  it('takes what a parser before it has read', async () => {
+    const { db } = destination()
+    const store = new SqliteLeaseStore(db)
+    for (const [index, parser] of [
+      express.json(),
+      express.text({ type: '*/*' }),
+      express.raw({ type: '*/*' }),
+    ].entries()) {
+      const app = express()
+      app.use(parser, leaseRoutes(store, { authorize: 'none' }))
+      const answer = await request(app).post(`/leases/job-${index}/claim`).send(claim)
+      expect([answer.status, index]).toEqual([201, index])
+    }
+  })
+
+  it('leaves the requests of others alone, their bodies too', async () => {
+    const { db } = destination()
+    const app = express()
+    app.use(leaseRoutes(new SqliteLeaseStore(db), { authorize: 'none' }))
+    app.use(express.json(), (req: Request, res: Response) => res.json({ mine: req.body ?? null }))
+    for (const path of ['/leases/job/notes', '/other', '/leasesx/job/claim', '/leases/a/claim/x']) {
+      const answer = await request(app).post(path).send({ a: 1 })
+      expect([path, answer.body]).toEqual([path, { mine: { a: 1 } }])
+    }
+    expect((await request(app).put('/leases/job/claim').send({ a: 1 })).body).toEqual({
+      mine: { a: 1 },
+    })
+  })
+
+  it('authorize sees who calls what, before anything is done', async () => {
+    const seen: unknown[] = []
+    const { post, store } = setUp({
+      authorize: async (req, call) => {
+        seen.push([req.headers['x-user'], call])
+        return false
+      },
+    })
+    const answer = await post('/leases/job/claim', claim).set('X-User', 'eve')
+    expect([answer.status, answer.body.code]).toEqual([403, 'forbidden'])
+    expect(seen).toEqual([['eve', { verb: 'claim', jobId: 'job', ...claim }]])
+    expect(await store.get('job')).toBeUndefined()
+  })
+
+  it.each<[string, () => unknown, number]>([
+    ['gives undefined', () => undefined, 403],
+    ['gives 1', () => 1, 403],
+    [
+      'throws',
+      () => {
+        throw new Error('secret')
+      },
+      403,
+    ],
+    ['rejects', () => Promise.reject(new Error('secret')), 403],
+    [
+      'rejects with a status',
+      () => Promise.reject(Object.assign(new Error('down'), { status: 502 })),
+      500,
+    ],
+  ])('authorize that %s allows nothing', async (_name, authorize, status) => {
+    const { post, store } = setUp({ authorize: authorize as never })
+    const answer = await post('/leases/job/claim', claim)
+    expect(answer.status).toBe(status)
+    expect(answer.text).not.toContain('secret')
+    expect(await store.get('job')).toBeUndefined()
+  })
+
+  it('a store that is down is 503 with Retry-After', async () => {
+    const { post, db } = setUp()
+    db.close()
+    const answer = await post('/leases/job/claim', claim)
+    expect([answer.status, answer.body.code]).toEqual([503, 'store_unavailable'])
+    expect(answer.headers['retry-after']).toBe('1')
+  })
+
+  it('a client that hangs up in the middle of its body does no harm', async () => {
+    const { app, store } = setUp()
+    const port = await listening(app)
+    const { connect } = await import('node:net')
+    await new Promise<void>((resolve) => {
+      const socket = connect(port, '127.0.0.1', () => {
+        socket.write('POST /leases/job/claim HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{')
+        socket.destroy()
+      })
+      socket.once('close', () => resolve())
+    })
+    expect((await plain(port, { method: 'GET', path: '/leases/job' })).status).toBe(404)
+    expect(await store.get('job')).toBeUndefined()
+  })
+})
+
+describe.each(versions)('%s, fenceRoutes', (_, express) => {
+  function setUp(options: Partial<Parameters<typeof fenceRoutes>[1]> = {}) {
+    const { guard, db } = destination()
+    const app = express()
+    app.use(fenceRoutes(guard, { authorize: 'none', ...options }))
+    const call = (path: string, headers: Record<string, string> = bearing(7)) =>
+      request(app).post(path).set(headers)
+    return { guard, db, app, call }
+  }
+
+  it('advances, seals and tells', async () => {
+    const { app, call } = setUp()
+    const advanced = await call('/fences/job/advance')
+    expect([advanced.status, advanced.body]).toEqual([
+      200,
+      {
+        scope: '',
+        jobId: 'job',
+        highestGeneration: 7,
+        holder: 'lease',
+        sealed: false,
+        inFlight: 0,
+        overdue: 0,
+        unknown: 0,
+        older: { inFlight: 0, overdue: 0 },
+      },
+    ])
+    expect(advanced.headers['cache-control']).toBe('no-store')
+    expect((await call('/fences/job/seal', bearing(8))).body).toMatchObject({ sealed: true })
+    const stale = await call('/fences/job/advance')
+    expect([stale.status, stale.body.code, stale.body.highestGeneration]).toEqual([412, 'stale', 8])
+    expect(stale.headers['fencing-verdict']).toBe('stale;highest=8')
+    expect((await request(app).get('/fences/job')).body).toMatchObject({ highestGeneration: 8 })
+    const unknown = await request(app).get('/fences/other')
+    expect([unknown.status, unknown.body]).toEqual([404, { status: 'unknown_job' }])
+  })
+
+  it('the job of the path may be left out of the token, and must not be another', async () => {
+    const { call, guard } = setUp()
+    expect((await call('/fences/a%2Fb/advance', { 'Fencing-Token': '7' })).status).toBe(200)
+    expect((await guard.inspect('a/b'))?.holder).toBe('none')
+    const other = await call('/fences/other/advance')
+    expect([other.status, other.body.code]).toEqual([403, 'token_rejected'])
+    expect(await guard.inspect('other')).toBeUndefined()
+  })
+
+  it.each([
+    ['no token', {}, 428, 'token_required'],
+    ['a malformed one', { 'Fencing-Token': '07' }, 400, 'token_malformed'],
+  ])('%s is refused', async (_name, headers, status, code) => {
+    const { call } = setUp()
+    const answer = await call('/fences/job/advance', headers as Record<string, string>)
+    expect([answer.status, answer.body.code]).toEqual([status, code])
+  })
+
+  it('R62: two tokens are refused', async () => {
+    const { app, guard } = setUp()
+    const head = ['POST /fences/job/advance HTTP/1.1', 'Fencing-Token: 7', 'Fencing-Token: 7']
+    expect(await raw(await listening(app), head)).toContain('token_malformed')
+    expect(await guard.inspect('job')).toBeUndefined()
+  })
+
+  it('R65: broken encoding is 400', async () => {
+    expect((await setUp().call('/fences/%E0%A4%A/advance')).status).toBe(400)
+  })
+
+  it('the scope is that of the routes which write', async () => {
+    const scope = (req: { headers: Record<string, unknown> }) =>
+      req.headers['x-tenant'] as string | undefined
+    const { call, guard } = setUp({ scope })
+    await call('/fences/job/advance').set('X-Tenant', 'a')
+    expect((await guard.inspect('job', 'a'))?.highestGeneration).toBe(7)
+    const none = await call('/fences/job/advance')
+    expect([none.status, none.body.code]).toEqual([403, 'forbidden'])
+    expect(await guard.inspect('job')).toBeUndefined()
+  })
+
+  it('authorize sees verb, job, scope and token, before anything is done', async () => {
+    const seen: unknown[] = []
+    const { call, app, guard } = setUp({
+      scope: 'eu',
+      authorize: (_req, given) => {
+        seen.push(given)
+        return given.verb === 'inspect'
+      },
+    })
+    expect((await call('/fences/job/seal')).body.code).toBe('forbidden')
+    expect(await guard.inspect('job', 'eu')).toBeUndefined()
+    expect((await request(app).get('/fences/job')).status).toBe(404)
+    const token = { jobId: 'job', generation: 7, leaseId: 'lease-7' }
+    expect(seen).toEqual([
+      { verb: 'seal', jobId: 'job', scope: 'eu', token },
+      { verb: 'inspect', jobId: 'job', scope: 'eu', token: undefined },
+    ])
+  })
+
+  it('a store that is down is 503, other paths are not its own', async () => {
+    const { call, db, app } = setUp()
+    expect((await request(app).post('/fences/job/nothing').set(bearing(7))).status).toBe(404)
+    db.close()
+    const answer = await call('/fences/job/advance')
+    expect([answer.status, answer.body.code]).toEqual([503, 'store_unavailable'])
+  })
+})
+
+describe('a service and a guarded route of one store', () => {
+  it('agree: what was advanced by the one is the fence of the other', async () => {
+    const { default: express } = await import('express')
+    const bank = destination()
+    const guard = new WriteGuard(new SqliteFenceStore(bank.db))
+    atEnd(() => guard.close())
+    const fence = fencing(guard)
+    const app = express()
+    app.use(fenceRoutes(bank.guard, { authorize: 'none' }))
+    app.post('/', fence, (_req, res) => {
+      res.end()
+    })
+    await request(app).post('/fences/job/advance').set(bearing(8))
+    expect((await request(app).post('/').set(bearing(7, 'op'))).status).toBe(412)
+  })
+})
