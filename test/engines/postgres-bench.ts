@@ -10,7 +10,7 @@ import {
 import { problemOf } from './engine.ts'
 
 /** As the usual variables say; a local server that trusts its users unless they do. */
-const address: pg.PoolConfig = {
+const address = {
   host: process.env.PGHOST ?? '127.0.0.1',
   port: Number(process.env.PGPORT ?? 5432),
   user: process.env.PGUSER ?? 'postgres',
@@ -18,6 +18,7 @@ const address: pg.PoolConfig = {
 }
 
 export class PostgresBench {
+  readonly address = address
   readonly schema: string
   /** A pool of the test's own, beside those of the stores. */
   readonly pool: pg.Pool
@@ -99,6 +100,17 @@ export class PostgresBench {
       throw error
     } finally {
       client.release()
+    }
+  }
+
+  /** Resolves once that many statements on the schema wait for a lock. */
+  async untilWaiting(count = 1): Promise<void> {
+    for (;;) {
+      const { rows } = await this.pool.query(
+        `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND position($1 IN query) > 0`,
+        [this.schema],
+      )
+      if (rows.length >= count) return
     }
   }
 
