@@ -1,5 +1,6 @@
 /** A database of one's own on the MariaDB or MySQL server of the tests, and pools on it. */
 
+import { setTimeout } from 'node:timers/promises'
 import mysql, { type Pool, type PoolConnection, type PoolOptions } from 'mysql2/promise'
 import { afterAll, afterEach } from 'vitest'
 import {
@@ -106,6 +107,19 @@ export class MysqlBench {
       throw error
     } finally {
       connection.release()
+    }
+  }
+
+  /** Resolves once a transaction on the database waits for a lock. */
+  async untilWaiting(count = 1): Promise<void> {
+    const sql = `SELECT trx_id FROM information_schema.INNODB_TRX
+      JOIN information_schema.PROCESSLIST ON ID = trx_mysql_thread_id
+      WHERE trx_state = 'LOCK WAIT' AND DB = ?`
+    for (;;) {
+      const [waiting] = await this.pool.query(sql, [this.database])
+      if ((waiting as unknown[]).length >= count) return
+      // The server shows the same again to whoever looks more often than ten times a second.
+      await setTimeout(120)
     }
   }
 

@@ -14,8 +14,14 @@ import type {
   UnsettledQuery,
 } from '../../guard/fence-store.ts'
 import { bytes, type MysqlSettings, SQL_NOW } from './mysql-database.ts'
-import type { MysqlServer, MysqlTables } from './mysql-schema.ts'
-import { type MysqlRow, type MysqlSession, toNumber, toText } from './mysql-session.ts'
+import {
+  type MysqlRow,
+  type MysqlServer,
+  type MysqlSession,
+  toNumber,
+  toText,
+} from './mysql-session.ts'
+import type { MysqlTables } from './mysql-tables.ts'
 
 /** A job as it was read: what the unit sees, and which change of the job it is the state after. */
 export interface MysqlView {
@@ -70,7 +76,7 @@ export class MysqlFenceStatements {
       `INSERT INTO ${this.#fence} (scope, job_id, generation, holder, sealed, revision)
        VALUES (${bytes(job.scope)}, ${bytes(job.jobId)}, 0, 'none', 0, 1)
        ON DUPLICATE KEY UPDATE revision = ${revision}`,
-      server.kind,
+      server,
     )
   }
 

@@ -23,8 +23,9 @@ import {
   unavailable,
 } from './mysql-database.ts'
 import { MysqlFenceStatements } from './mysql-fence-statements.ts'
-import { FENCE_SCHEMA, MysqlTables } from './mysql-schema.ts'
+import { FENCE_SCHEMA } from './mysql-schema.ts'
 import type { MysqlSession } from './mysql-session.ts'
+import { MysqlTables } from './mysql-tables.ts'
 import { MysqlTransactions } from './mysql-transactions.ts'
 import { EffectLost, MysqlUnitRunner, newSavepoint } from './mysql-unit-runner.ts'
 
@@ -50,11 +51,12 @@ export class MysqlFenceStore<Connection extends MysqlConnection = MysqlConnectio
   constructor(pool: MysqlPool<Connection>, options: MysqlFenceStoreOptions = {}) {
     checkMysqlPool(pool)
     const settings = checkMysqlOptions(options)
-    this.#transactions = new MysqlTransactions(pool, settings)
+    this.#effectTimeoutMs = checkDuration('effectTimeoutMs', options.effectTimeoutMs ?? 30_000)
     this.#tables = new MysqlTables(FENCE_SCHEMA, settings)
+    const longestMs = Math.max(settings.timeoutMs, this.#effectTimeoutMs)
+    this.#transactions = new MysqlTransactions(pool, this.#tables, settings, longestMs)
     this.#statements = new MysqlFenceStatements(this.#tables, settings)
     this.#runner = new MysqlUnitRunner(this.#statements, this.#turns)
-    this.#effectTimeoutMs = checkDuration('effectTimeoutMs', options.effectTimeoutMs ?? 30_000)
   }
 
   /**
@@ -73,8 +75,7 @@ export class MysqlFenceStore<Connection extends MysqlConnection = MysqlConnectio
     const lost: EffectLost[] = []
     return this.#transactions.run(
       'write',
-      async (session, last) => {
-        const server = await this.#tables.check(session)
+      async (session, server, last) => {
         await this.#statements.lock(session, unit.job, server, true)
         const { view } = await this.#read(session, unit)
         const leftOut = lost.findLast((each) => each.ended || last)
@@ -147,7 +148,6 @@ export class MysqlFenceStore<Connection extends MysqlConnection = MysqlConnectio
 
   prune(request: PruneRequest): Promise<{ readonly pruned: number }> {
     return this.#transactions.run('sweep', async (session) => {
-      await this.#tables.check(session)
       const pruned = await this.#statements.prune(session, request)
       return { value: { pruned }, commit: true }
     })
@@ -166,10 +166,10 @@ export class MysqlFenceStore<Connection extends MysqlConnection = MysqlConnectio
   }
 
   #readOnly<T>(read: (session: MysqlSession) => Promise<T>): Promise<T> {
-    return this.#transactions.run('read', async (session) => {
-      await this.#tables.check(session)
-      return { value: await read(session), commit: false }
-    })
+    return this.#transactions.run('read', async (session) => ({
+      value: await read(session),
+      commit: false,
+    }))
   }
 }
 

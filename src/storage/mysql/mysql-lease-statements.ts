@@ -3,8 +3,14 @@
 import type { checkLeasePrune, checkLeaseQuery } from '../../lease/lease-arguments.ts'
 import type { LeaseRow } from '../../lease/lease-rules.ts'
 import { bytes, type MysqlSettings, SQL_NOW } from './mysql-database.ts'
-import type { MysqlServer, MysqlTables } from './mysql-schema.ts'
-import { type MysqlRow, type MysqlSession, toNumber, toText } from './mysql-session.ts'
+import {
+  type MysqlRow,
+  type MysqlServer,
+  type MysqlSession,
+  toNumber,
+  toText,
+} from './mysql-session.ts'
+import type { MysqlTables } from './mysql-tables.ts'
 
 const COLUMNS = [
   'job_id',
@@ -36,7 +42,7 @@ export class MysqlLeaseStatements {
       `INSERT INTO ${this.#lease} (job_id, generation, status, ended_by, lapsed, revision)
        VALUES (${bytes(jobId)}, 0, 'released', 'operator', 0, 1)
        ON DUPLICATE KEY UPDATE revision = revision`,
-      server.kind,
+      server,
     )
   }
 

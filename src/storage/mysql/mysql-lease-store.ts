@@ -12,8 +12,9 @@ import {
   type MysqlStoreOptions,
 } from './mysql-database.ts'
 import { MysqlLeaseStatements } from './mysql-lease-statements.ts'
-import { LEASE_SCHEMA, MysqlTables } from './mysql-schema.ts'
+import { LEASE_SCHEMA } from './mysql-schema.ts'
 import type { MysqlSession } from './mysql-session.ts'
+import { MysqlTables } from './mysql-tables.ts'
 import { MysqlTransactions } from './mysql-transactions.ts'
 
 /** A lease was over before it could be written: the claim or renewal is begun again. */
@@ -39,8 +40,8 @@ export class MysqlLeaseStore extends RuledLeaseStore {
     super()
     checkMysqlPool(pool)
     const settings = checkMysqlOptions(options)
-    this.#transactions = new MysqlTransactions(pool, settings)
     this.#tables = new MysqlTables(LEASE_SCHEMA, settings)
+    this.#transactions = new MysqlTransactions(pool, this.#tables, settings)
     this.#statements = new MysqlLeaseStatements(this.#tables, settings)
   }
 
@@ -71,7 +72,6 @@ export class MysqlLeaseStore extends RuledLeaseStore {
   async prune(request: LeasePruneRequest): Promise<{ readonly pruned: number }> {
     const checked = checkLeasePrune(request)
     return this.#transactions.run('sweep', async (session) => {
-      await this.#tables.check(session)
       const pruned = await this.#statements.prune(session, checked)
       return { value: { pruned }, commit: true }
     })
@@ -86,8 +86,8 @@ export class MysqlLeaseStore extends RuledLeaseStore {
     const statements = this.#statements
     return this.#transactions.run(
       'write',
-      async (session) => {
-        await statements.lock(session, jobId, await this.#tables.check(session))
+      async (session, server) => {
+        await statements.lock(session, jobId, server)
         const { row, now } = await statements.find(session, jobId)
         const { answer, put } = rule(row, now)
         if (put !== undefined && !(await statements.put(session, put))) throw new TooLate()
@@ -103,10 +103,10 @@ export class MysqlLeaseStore extends RuledLeaseStore {
   }
 
   #read<T>(read: (session: MysqlSession) => Promise<T>): Promise<T> {
-    return this.#transactions.run('read', async (session) => {
-      await this.#tables.check(session)
-      return { value: await read(session), commit: false }
-    })
+    return this.#transactions.run('read', async (session) => ({
+      value: await read(session),
+      commit: false,
+    }))
   }
 }
 

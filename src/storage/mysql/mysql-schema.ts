@@ -1,17 +1,4 @@
-/** The tables of both stores, their versions, and what is expected of a server. */
-
-import { StoreUnavailableError } from '../../errors.ts'
-import { retry } from '../retry.ts'
-import {
-  bytes,
-  isNoTable,
-  isUndone,
-  type MysqlConnection,
-  type MysqlSettings,
-  unavailable,
-} from './mysql-database.ts'
-import { type MysqlSession, toNumber, toText } from './mysql-session.ts'
-import type { MysqlTransactions } from './mysql-transactions.ts'
+/** The tables of both stores, as SQL, and their versions. */
 
 /** One store's tables; `version` rises with every change of them. */
 export interface MysqlSchema {
@@ -105,133 +92,16 @@ export const LEASE_SCHEMA: MysqlSchema = {
   ],
 }
 
-// The first with checked CHECKs and, on MariaDB, with time-outs of single statements.
-const OLDEST = { MariaDB: [10, 5], MySQL: [8, 0] } as const
-
-// Creating a table waits for transactions that use it, and for the disk.
-const DDL_MS = 30_000
-
-/** What a store has to know of the server. */
-export interface MysqlServer {
-  readonly kind: 'MariaDB' | 'MySQL'
-  /** The longest statement that it takes, in bytes. */
-  readonly maxPacket: number
+/** The statements that create one store's tables, the last of which says that all are there. */
+export function statementsOf({ component, version, sql }: MysqlSchema, prefix: string): string[] {
+  // The first one to come sets the version: another one's is for its owner to notice.
+  const insert = `INSERT IGNORE INTO {}schema (component, version)
+VALUES ('${component}', ${version})`
+  return [VERSIONS, ...sql, insert].map((statement) => statement.replaceAll('{}', prefix))
 }
 
-export class MysqlTables {
-  readonly #schema: MysqlSchema
-  readonly #prefix: string
-  #server: MysqlServer | undefined
-
-  constructor(schema: MysqlSchema, { tablePrefix }: MysqlSettings) {
-    this.#schema = schema
-    this.#prefix = tablePrefix
-  }
-
-  name(table: string): string {
-    return this.#prefix + table
-  }
-
-  /**
-   * Checks once that the server and the tables are good, by reads that take no snapshot: what comes
-   * after them must not see the state from before its lock was won.
-   * @throws StoreUnavailableError where they are not
-   */
-  async check(session: MysqlSession): Promise<MysqlServer> {
-    if (this.#server !== undefined) return this.#server
-    const server = await readServer(session)
-    this.#assertVersion(await this.#versionOf(session))
-    await this.#assertTransactional(session)
-    this.#server = server
-    return server
-  }
-
-  /**
-   * Creates the tables where they are missing; safe when several processes do so at once.
-   * @throws StoreUnavailableError where it cannot, or where there are tables of another version
-   */
-  async create<C extends MysqlConnection>(transactions: MysqlTransactions<C>): Promise<void> {
-    try {
-      await transactions.onConnection(async (session) => {
-        await readServer(session)
-        if ((await this.#versionOf(session)) === undefined) await this.#create(session)
-      })
-    } catch (error) {
-      throw unavailable(error)
-    }
-    const check = async (session: MysqlSession) => {
-      await this.check(session)
-      return { value: undefined, commit: false }
-    }
-    await transactions.run('write', check)
-  }
-
-  async #create(session: MysqlSession): Promise<void> {
-    const { component, version, sql } = this.#schema
-    for (const statement of [VERSIONS, ...sql]) {
-      const named = statement.replaceAll('{}', this.#prefix)
-      await retry(() => session.run(named, DDL_MS), isUndone)
-    }
-    // Last, so that a version says that all tables are there. The first one to come sets it.
-    await session.run(
-      `INSERT IGNORE INTO ${this.name('schema')} (component, version)
-       VALUES (${bytes(component)}, ${version})`,
-    )
-    await session.run('COMMIT')
-  }
-
-  #assertVersion(found: number | undefined): void {
-    const { component, version } = this.#schema
-    if (found === version) return
-    const problem =
-      found === undefined
-        ? `there are no ${component} tables: run createSchema(), or the SQL of the package`
-        : `the ${component} tables have version ${found}, this writefence needs ${version}: ${
-            found > version ? 'upgrade writefence' : 'migrate the tables'
-          }`
-    throw new StoreUnavailableError(`MySQL: ${problem}`)
-  }
-
-  /** The version in the database; `undefined` where there is none yet. */
-  async #versionOf(session: MysqlSession): Promise<number | undefined> {
-    try {
-      const [row] = await session.rows<'version'>(
-        `SELECT version FROM ${this.name('schema')}
-         WHERE component = ${bytes(this.#schema.component)} LOCK IN SHARE MODE`,
-      )
-      return row && toNumber(row.version)
-    } catch (error) {
-      if (isNoTable(error)) return undefined
-      throw error
-    }
-  }
-
-  /** A server that lacks an engine may have put another one in its place, without an error. */
-  async #assertTransactional(session: MysqlSession): Promise<void> {
-    const names = this.#schema.tables.map((table) => `'${this.name(table)}'`).join(', ')
-    const rows = await session.rows<'name' | 'engine'>(
-      `SELECT TABLE_NAME AS name, ENGINE AS engine FROM information_schema.TABLES
-       WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN (${names}) AND ENGINE <> 'InnoDB'`,
-    )
-    for (const { name, engine } of rows) {
-      const found = `the table ${toText(name)} is stored by ${toText(engine)}`
-      throw new StoreUnavailableError(`MySQL: ${found}, which cannot undo a write: use InnoDB`)
-    }
-  }
-}
-
-async function readServer(session: MysqlSession): Promise<MysqlServer> {
-  const [row] = await session.rows<'version' | 'packet'>(
-    'SELECT VERSION() AS version, @@max_allowed_packet AS packet',
-  )
-  const version = toText(row?.version) ?? ''
-  const kind = version.includes('MariaDB') ? 'MariaDB' : 'MySQL'
-  const [major = 0, minor = 0] = version.split('.').map((part) => Number.parseInt(part, 10))
-  const [least, least2] = OLDEST[kind]
-  if (major < least || (major === least && minor < least2)) {
-    throw new StoreUnavailableError(
-      `MySQL: ${kind} ${version} is too old: writefence needs ${least}.${least2} or newer`,
-    )
-  }
-  return { kind, maxPacket: toNumber(row?.packet) }
+/** Everything that a migration tool needs, in one script: `sql/mysql.sql`. */
+export function migration(prefix: string): string {
+  const statements = [FENCE_SCHEMA, LEASE_SCHEMA].flatMap((one) => statementsOf(one, prefix))
+  return [...new Set(statements)].map((statement) => `${statement};\n`).join('\n')
 }

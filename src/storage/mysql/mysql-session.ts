@@ -7,6 +7,13 @@ import type { MysqlConnection, MysqlField, MysqlQuery } from './mysql-database.t
 /** A row by the names of its columns; all values are the bytes that the server sent as text. */
 export type MysqlRow<Column extends string = string> = Record<Column, Buffer | null>
 
+/** What a store has to know of the server. */
+export interface MysqlServer {
+  readonly kind: 'MariaDB' | 'MySQL'
+  /** The longest statement that it takes, in bytes. */
+  readonly maxPacket: number
+}
+
 /** A whole number of a column; 0 where it is NULL. */
 export function toNumber(value: Buffer | null | undefined): number {
   return Number(value?.toString() ?? 0)
@@ -28,13 +35,14 @@ export class MysqlSession<Connection extends MysqlConnection = MysqlConnection> 
   readonly connection: Connection
   readonly #timeoutMs: number
   #usable = true
+  #limited = false
 
   constructor(connection: Connection, timeoutMs: number) {
     this.connection = connection
     this.#timeoutMs = timeoutMs
   }
 
-  /** Whether the connection has neither been destroyed here nor failed to end a transaction. */
+  /** False once the connection was destroyed. */
   get usable(): boolean {
     return this.#usable
   }
@@ -53,7 +61,7 @@ export class MysqlSession<Connection extends MysqlConnection = MysqlConnection> 
    * The server gives up the wait by itself, since it would go on for a client that is gone, and
    * many such would use up its connections.
    */
-  async lock(sql: string, kind: 'MariaDB' | 'MySQL'): Promise<void> {
+  async lock(sql: string, { kind }: MysqlServer): Promise<void> {
     const seconds = Math.ceil(this.#timeoutMs / 1000)
     if (kind === 'MariaDB') {
       await this.run(
@@ -70,6 +78,29 @@ export class MysqlSession<Connection extends MysqlConnection = MysqlConnection> 
     } finally {
       // The connection is the user's again once the transaction is over.
       if (this.#usable) await this.run('SET innodb_lock_wait_timeout = @writefence_wait')
+    }
+  }
+
+  /**
+   * Has the server end the transaction of a client that says nothing in it for longer than that. A
+   * process that is stopped in the middle would hold its job until it goes on. MySQL cannot.
+   */
+  async limitIdle(longestMs: number, { kind }: MysqlServer): Promise<void> {
+    if (kind !== 'MariaDB') return
+    const seconds = Math.ceil(longestMs / 1000) + 1
+    await this.run(
+      `SET @writefence_idle = @@idle_transaction_timeout, idle_transaction_timeout = ${seconds}`,
+    )
+    this.#limited = true
+  }
+
+  /** Leaves the user's connection as it was, or destroyed. */
+  async restore(): Promise<void> {
+    if (!this.#limited || !this.#usable) return
+    try {
+      await this.run('SET idle_transaction_timeout = @writefence_idle')
+    } catch (error) {
+      this.destroy(error)
     }
   }
 
@@ -107,10 +138,10 @@ export class MysqlSession<Connection extends MysqlConnection = MysqlConnection> 
   }
 
   /** Cuts the connection: what it has not committed is undone by the server. */
-  destroy(reason: Error): void {
+  destroy(reason: unknown): void {
     this.#usable = false
     this.connection.destroy()
-    cut(this.connection, reason)
+    cut(this.connection, reason instanceof Error ? reason : new Error(String(reason)))
   }
 
   #send(sql: string, extraMs: number): Promise<unknown> {

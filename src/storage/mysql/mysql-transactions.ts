@@ -12,7 +12,8 @@ import {
   type MysqlSettings,
   unavailable,
 } from './mysql-database.ts'
-import { MysqlSession, TimedOut } from './mysql-session.ts'
+import { type MysqlServer, MysqlSession, TimedOut } from './mysql-session.ts'
+import type { MysqlTables } from './mysql-tables.ts'
 
 /** What work in a transaction came to, and whether it is to be kept. */
 export interface Ended<T> {
@@ -20,6 +21,13 @@ export interface Ended<T> {
   /** False where nothing was changed that should outlast the transaction. */
   readonly commit: boolean
 }
+
+/** What is done in a transaction. It is told whether this is its last run. */
+export type Work<Connection extends MysqlConnection, T> = (
+  session: MysqlSession<Connection>,
+  server: MysqlServer,
+  last: boolean,
+) => Promise<Ended<T>>
 
 /** How a transaction begins. */
 const BEGIN = {
@@ -33,12 +41,22 @@ const BEGIN = {
 
 export class MysqlTransactions<Connection extends MysqlConnection> {
   readonly #pool: MysqlPool<Connection>
+  readonly #tables: MysqlTables
   readonly #timeoutMs: number
+  readonly #longestIdleMs: number
   #closed = false
 
-  constructor(pool: MysqlPool<Connection>, { timeoutMs }: MysqlSettings) {
+  /** `longestIdleMs` is for how long work may leave its transaction without a statement. */
+  constructor(
+    pool: MysqlPool<Connection>,
+    tables: MysqlTables,
+    { timeoutMs }: MysqlSettings,
+    longestIdleMs = timeoutMs,
+  ) {
     this.#pool = pool
+    this.#tables = tables
     this.#timeoutMs = timeoutMs
+    this.#longestIdleMs = longestIdleMs
   }
 
   /** @throws StoreUnavailableError once the store is closed */
@@ -58,19 +76,19 @@ export class MysqlTransactions<Connection extends MysqlConnection> {
 
   /**
    * Runs the work in a transaction, from the beginning again where the server has undone all of
-   * it. `work` is told whether this is its last run. Resolves once the commit is durable.
+   * it. Resolves once the commit is durable.
    * @param repeats which errors of the work's own say that it is to be run again
    * @throws StoreUnavailableError for what the server or the driver says, RangeError as it is
    */
   async run<T>(
     kind: keyof typeof BEGIN,
-    work: (session: MysqlSession<Connection>, last: boolean) => Promise<Ended<T>>,
+    work: Work<Connection, T>,
     repeats: (error: unknown) => boolean = () => false,
   ): Promise<T> {
     try {
       return await retry(
-        (last) => this.onConnection((session) => once(session, kind, (s) => work(s, last))),
-        (error) => isUndone(error) || repeats(error),
+        (last) => this.onConnection((session) => this.#once(session, kind, work, last)),
+        (error) => repeats(error) || isUndone(error),
       )
     } catch (error) {
       if (error instanceof RangeError) throw error
@@ -86,8 +104,30 @@ export class MysqlTransactions<Connection extends MysqlConnection> {
       this.assertOpen()
       return await work(session)
     } finally {
+      await session.restore()
       if (session.usable) connection.release()
     }
+  }
+
+  async #once<T>(
+    session: MysqlSession<Connection>,
+    kind: keyof typeof BEGIN,
+    work: Work<Connection, T>,
+    last: boolean,
+  ): Promise<T> {
+    let ended: Ended<T>
+    try {
+      for (const statement of BEGIN[kind]) await session.run(statement)
+      const server = await this.#tables.check(session)
+      if (kind === 'write') await session.limitIdle(this.#longestIdleMs, server)
+      ended = await work(session, server, last)
+    } catch (error) {
+      await rollBack(session, error)
+      throw error
+    }
+    if (ended.commit) await commit(session)
+    else await rollBack(session, undefined)
+    return ended.value
   }
 
   async #acquire(): Promise<Connection & { release(): void }> {
@@ -113,45 +153,25 @@ export class MysqlTransactions<Connection extends MysqlConnection> {
   }
 }
 
-async function once<Connection extends MysqlConnection, T>(
-  session: MysqlSession<Connection>,
-  kind: keyof typeof BEGIN,
-  work: (session: MysqlSession<Connection>) => Promise<Ended<T>>,
-): Promise<T> {
-  let ended: Ended<T>
-  try {
-    for (const statement of BEGIN[kind]) await session.run(statement)
-    ended = await work(session)
-  } catch (error) {
-    await rollBack(session, error)
-    throw error
-  }
-  if (!ended.commit) {
-    await rollBack(session, undefined)
-    return ended.value
-  }
+async function commit(session: MysqlSession): Promise<void> {
   try {
     await session.run('COMMIT')
   } catch (error) {
-    // A deadlock at the commit is how a cluster says that another node was faster, and undoes all.
-    if (!isUndone(error)) session.destroy(asError(error))
+    // A deadlock at the commit is how a cluster says that another node was faster: all is undone.
+    // After anything else nobody knows.
+    if (!isUndone(error)) session.destroy(error)
     throw error
   }
-  return ended.value
 }
 
 /** Leaves a connection that is fit for the pool, or none. */
 async function rollBack(session: MysqlSession, error: unknown): Promise<void> {
   if (!session.usable) return
   // After a failover the pool would otherwise hand out connections to the old primary for ever.
-  if (isReadOnly(error)) return session.destroy(asError(error))
+  if (isReadOnly(error)) return session.destroy(error)
   try {
     await session.run('ROLLBACK')
   } catch (failure) {
-    session.destroy(asError(failure))
+    session.destroy(failure)
   }
-}
-
-function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error))
 }

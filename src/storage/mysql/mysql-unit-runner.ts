@@ -4,8 +4,7 @@ import type { Action, Done, JobView, Step, Unit } from '../../guard/fence-store.
 import type { Turns } from '../turns.ts'
 import { isSavepointGone, isUndone, type MysqlConnection, unavailable } from './mysql-database.ts'
 import type { MysqlFenceStatements } from './mysql-fence-statements.ts'
-import type { MysqlServer } from './mysql-schema.ts'
-import type { MysqlSession } from './mysql-session.ts'
+import type { MysqlServer, MysqlSession } from './mysql-session.ts'
 
 /** An effect has cost the whole transaction: the server undid it, or the effect ended it itself. */
 export class EffectLost extends Error {
