@@ -81,11 +81,8 @@ export interface Refusal {
  * The write was refused. Nothing of it took place, except that `outcome_unknown` says that it (or
  * an older operation of the job) may have, and that `operationApplied` says that it did before.
  */
-export class WriteRefusedError<Code extends RefusalCode = RefusalCode>
-  extends WritefenceError
-  implements Refusal
-{
-  readonly code: Code
+export class WriteRefusedError extends WritefenceError implements Refusal {
+  readonly code: RefusalCode
   readonly retryable: boolean
   readonly jobId: string
   readonly generation: number
@@ -94,7 +91,7 @@ export class WriteRefusedError<Code extends RefusalCode = RefusalCode>
   readonly operationApplied?: boolean | undefined
   readonly retryAfterMs?: number | undefined
 
-  constructor(code: Code, refusal: Refusal, options?: ErrorOptions) {
+  constructor(code: RefusalCode, refusal: Refusal, options?: ErrorOptions) {
     super(refusalMessage(code, refusal), options)
     this.code = code
     this.retryable = isRetryable(code)

@@ -37,9 +37,10 @@ export function fencedStorage<
       const given = intent instanceof BoundFence ? intent.intent : intent
       const fingerprint = given.fingerprint ?? digest(name, args)
       const apply = wrap(method, args) as Apply<Tx, unknown, Mode>
-      // A bound fence is asked itself: in a request it keeps count of what was written.
-      if (intent instanceof BoundFence) return intent.write(apply, { fingerprint })
-      return guard.write({ ...given, fingerprint }, apply)
+      if (!(intent instanceof BoundFence)) return guard.write({ ...given, fingerprint }, apply)
+      if (intent.guard !== guard) throw new TypeError('the bound fence is of another guard')
+      // It is asked itself: in a request it keeps count of what was written.
+      return intent.write(apply, { fingerprint })
     }
     return [name, call] as const
   })

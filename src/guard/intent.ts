@@ -2,6 +2,7 @@
 
 import { checkChoice } from '../options.ts'
 import { checkId, checkScope, checkToken, type FencingToken } from '../token.ts'
+import { BoundFence } from './bound-fence.ts'
 import type { WriteOrder } from './units.ts'
 
 /** One write: under which token, and which operation it is. */
@@ -27,6 +28,10 @@ export interface WriteIntent {
 export function checkIntent(intent: WriteIntent): WriteOrder {
   if (typeof intent !== 'object' || intent === null) {
     throw new TypeError('the write intent must be an object { token, operationId?, … }')
+  }
+  // It has a token too, and would lose its operation id and its scope on the way.
+  if (intent instanceof BoundFence) {
+    throw new TypeError('a bound fence is no write intent: call its own verbs')
   }
   const { token, operationId, fingerprint, scope, mode } = intent
   const checked = checkToken(token)
