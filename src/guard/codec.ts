@@ -8,8 +8,8 @@ export interface Codec {
 }
 
 /**
- * JSON that refuses what it would change: a Date, an instance of a class, NaN, -0, a hole, a member that
- * is `undefined` or a function. Members keep their order, since replays show it.
+ * JSON that refuses what it would change: a Date, an instance of a class, NaN, -0, a hole, a member
+ * that is `undefined` or a function. Members keep their order, since replays show it.
  */
 export const jsonCodec: Codec = {
   encode(value) {

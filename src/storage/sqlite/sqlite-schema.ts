@@ -157,7 +157,8 @@ export function warnIfLessDurable(db: SqliteDatabase): void {
   warned.add(db)
   process.emitWarning(
     `the SQLite handle of ${db.name} (journal_mode ${journal}, synchronous ${synchronous})` +
-      ' can lose committed fences and leases at a power cut: use openSqlite, or PRAGMA synchronous = FULL',
+      ' can lose committed fences and leases at a power cut:' +
+      ' use openSqlite, or PRAGMA synchronous = FULL',
     { type: 'WritefenceWarning', code: 'WRITEFENCE_DURABILITY' },
   )
 }
