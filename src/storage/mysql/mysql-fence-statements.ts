@@ -72,7 +72,7 @@ export class MysqlFenceStatements {
    */
   async lock(session: MysqlSession, job: JobKey, server: MysqlServer, touch: boolean) {
     const revision = touch ? 'revision + 1' : 'revision'
-    await session.lock(
+    await session.runWaiting(
       `INSERT INTO ${this.#fence} (scope, job_id, generation, holder, sealed, revision)
        VALUES (${bytes(job.scope)}, ${bytes(job.jobId)}, 0, 'none', 0, 1)
        ON DUPLICATE KEY UPDATE revision = ${revision}`,
@@ -179,13 +179,18 @@ export class MysqlFenceStatements {
   }
 
   /** Answers how many were deleted. */
-  prune(session: MysqlSession, { olderThanMs, limit = 1000, sealedOnly }: PruneRequest) {
+  prune(
+    session: MysqlSession,
+    { olderThanMs, limit = 1000, sealedOnly }: PruneRequest,
+    server: MysqlServer,
+  ): Promise<number> {
     const operation = this.#operation
     const sealed = `AND EXISTS (SELECT 1 FROM ${this.#fence} AS f WHERE f.scope = ${operation}.scope
       AND f.job_id = ${operation}.job_id AND f.sealed = 1)`
-    return session.run(
+    return session.runWaiting(
       `DELETE FROM ${operation} WHERE applied_at <= ${this.#now()} - ${olderThanMs}
        ${sealedOnly ? sealed : ''} ORDER BY applied_at LIMIT ${limit}`,
+      server,
     )
   }
 

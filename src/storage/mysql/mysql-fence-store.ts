@@ -147,8 +147,8 @@ export class MysqlFenceStore<Connection extends MysqlConnection = MysqlConnectio
   }
 
   prune(request: PruneRequest): Promise<{ readonly pruned: number }> {
-    return this.#transactions.run('sweep', async (session) => {
-      const pruned = await this.#statements.prune(session, request)
+    return this.#transactions.run('sweep', async (session, server) => {
+      const pruned = await this.#statements.prune(session, request, server)
       return { value: { pruned }, commit: true }
     })
   }

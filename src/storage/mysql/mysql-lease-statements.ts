@@ -38,7 +38,7 @@ export class MysqlLeaseStatements {
 
   /** Locks the job, by its row or, where there is none yet, by a new one of generation 0. */
   async lock(session: MysqlSession, jobId: string, server: MysqlServer): Promise<void> {
-    await session.lock(
+    await session.runWaiting(
       `INSERT INTO ${this.#lease} (job_id, generation, status, ended_by, lapsed, revision)
        VALUES (${bytes(jobId)}, 0, 'released', 'operator', 0, 1)
        ON DUPLICATE KEY UPDATE revision = revision`,
@@ -113,11 +113,13 @@ export class MysqlLeaseStatements {
   prune(
     session: MysqlSession,
     { olderThanMs, limit }: ReturnType<typeof checkLeasePrune>,
+    server: MysqlServer,
   ): Promise<number> {
-    return session.run(
+    return session.runWaiting(
       `UPDATE ${this.#lease} SET owner = NULL, lease_id = NULL, ended_at = NULL,
          revision = revision + 1
        WHERE ended_at <= ${this.#now()} - ${olderThanMs} ORDER BY ended_at LIMIT ${limit}`,
+      server,
     )
   }
 

@@ -71,8 +71,8 @@ export class MysqlLeaseStore extends RuledLeaseStore {
 
   async prune(request: LeasePruneRequest): Promise<{ readonly pruned: number }> {
     const checked = checkLeasePrune(request)
-    return this.#transactions.run('sweep', async (session) => {
-      const pruned = await this.#statements.prune(session, checked)
+    return this.#transactions.run('sweep', async (session, server) => {
+      const pruned = await this.#statements.prune(session, checked, server)
       return { value: { pruned }, commit: true }
     })
   }

@@ -57,24 +57,17 @@ export class MysqlSession<Connection extends MysqlConnection = MysqlConnection> 
   }
 
   /**
-   * Runs a statement that waits for a row's lock: for as many whole seconds as the time-out has.
-   * The server gives up the wait by itself, since it would go on for a client that is gone, and
-   * many such would use up its connections.
+   * Runs a statement that may wait for the locks of others: for as many whole seconds as the
+   * time-out has. The server gives up the wait by itself, since it would go on for a client that
+   * is gone, and many such would use up its connections.
    */
-  async lock(sql: string, { kind }: MysqlServer): Promise<void> {
+  async runWaiting(sql: string, { kind }: MysqlServer): Promise<number> {
     const seconds = Math.ceil(this.#timeoutMs / 1000)
-    if (kind === 'MariaDB') {
-      await this.run(
-        `SET STATEMENT innodb_lock_wait_timeout = ${seconds} FOR ${sql}`,
-        seconds * 1000,
-      )
-      return
-    }
-    await this.run(
-      `SET @writefence_wait = @@innodb_lock_wait_timeout, innodb_lock_wait_timeout = ${seconds}`,
-    )
+    const limit = `innodb_lock_wait_timeout = ${seconds}`
+    if (kind === 'MariaDB') return this.run(`SET STATEMENT ${limit} FOR ${sql}`, seconds * 1000)
+    await this.run(`SET @writefence_wait = @@innodb_lock_wait_timeout, ${limit}`)
     try {
-      await this.run(sql, seconds * 1000)
+      return await this.run(sql, seconds * 1000)
     } finally {
       // The connection is the user's again once the transaction is over.
       if (this.#usable) await this.run('SET innodb_lock_wait_timeout = @writefence_wait')
