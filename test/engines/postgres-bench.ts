@@ -1,13 +1,15 @@
 /** A schema of one's own on the PostgreSQL server of the tests, and pools on it. */
 
 import pg from 'pg'
-import { afterAll, afterEach } from 'vitest'
+import { afterAll, afterEach, onTestFinished } from 'vitest'
 import {
   PostgresFenceStore,
+  type PostgresFenceStoreOptions,
   PostgresLeaseStore,
   type PostgresStoreOptions,
 } from 'writefence/postgres'
 import { problemOf } from './engine.ts'
+import { TcpProxy } from './tcp-proxy.ts'
 
 /** As the usual variables say; a local server that trusts its users unless they do. */
 const address = {
@@ -58,7 +60,7 @@ export class PostgresBench {
     return pool
   }
 
-  fences(options: PostgresStoreOptions & { pool?: pg.Pool } = {}) {
+  fences(options: PostgresFenceStoreOptions & { pool?: pg.Pool } = {}) {
     const { pool = this.connect(), ...rest } = options
     return new PostgresFenceStore(pool, { schema: this.schema, ...rest })
   }
@@ -103,6 +105,24 @@ export class PostgresBench {
     }
   }
 
+  /** A pool whose connections go by way of a proxy, under a name of their own. */
+  async proxied(config: pg.PoolConfig = {}): Promise<{ proxy: TcpProxy; pool: pg.Pool }> {
+    const proxy = await TcpProxy.to(address.host, address.port)
+    const { port } = proxy
+    const pool = this.connect({ host: '127.0.0.1', port, application_name: this.schema, ...config })
+    onTestFinished(async () => {
+      proxy.resume()
+      await proxy.close()
+    })
+    return { proxy, pool }
+  }
+
+  /** Resolves once the server has no connection left that came by way of a proxy. */
+  async untilGone(): Promise<void> {
+    const remaining = 'SELECT FROM pg_stat_activity WHERE application_name = $1'
+    while ((await this.pool.query(remaining, [this.schema])).rows.length > 0);
+  }
+
   /** Resolves once that many statements on the schema wait for a lock. */
   async untilWaiting(count = 1): Promise<void> {
     for (;;) {
@@ -115,6 +135,7 @@ export class PostgresBench {
   }
 
   async #endPools(): Promise<void> {
-    await Promise.all(this.#pools.splice(0).map((pool) => pool.end()))
+    const pools = this.#pools.splice(0).filter((pool) => !pool.ending)
+    await Promise.all(pools.map((pool) => pool.end()))
   }
 }

@@ -13,12 +13,17 @@ import {
 } from './postgres-database.ts'
 import { assertTables, type PostgresComponent, type PostgresTables } from './postgres-schema.ts'
 
-/** Waits that long. `onLate` sees to it that what did not answer in time can do no more harm. */
-export function bounded<T>(work: Promise<T>, ms: number, onLate: () => void): Promise<T> {
+/** Waits that long. `onLate` sees to it that what did not come in time can do no more harm. */
+export function bounded<T>(
+  work: Promise<T>,
+  ms: number,
+  onLate: () => void,
+  what = 'answer',
+): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const late = () => {
       onLate()
-      reject(new StoreUnavailableError(`PostgreSQL: no answer within ${Math.round(ms)} ms`))
+      reject(new StoreUnavailableError(`PostgreSQL: no ${what} within ${Math.ceil(ms)} ms`))
     }
     const timer = setTimeout(late, Math.max(0, ms))
     work.then(resolve, reject).finally(() => clearTimeout(timer))
@@ -111,7 +116,7 @@ export class PostgresTransactions<Client extends PostgresQueryable> {
    */
   async run<T>(work: (session: PostgresSession<Client>) => Promise<T>, setUp = false): Promise<T> {
     const endsAt = performance.now() + this.#options.timeoutMs
-    const session = new PostgresSession(await this.#connect(endsAt), endsAt)
+    const session = new PostgresSession(await this.#connect(), endsAt)
     try {
       this.assertOpen()
       await session.query(begin(session.remainingMs, this.#options.longestMs))
@@ -141,12 +146,12 @@ export class PostgresTransactions<Client extends PostgresQueryable> {
     this.#closed = true
   }
 
-  async #connect(endsAt: number): Promise<Client & PostgresPooled> {
+  async #connect(): Promise<Client & PostgresPooled> {
     this.assertOpen()
     const connecting = this.#pool.connect()
     // Where it comes too late, it goes straight back.
     const giveBack = () => void connecting.then((client) => client.release()).catch(() => {})
-    return bounded(connecting, endsAt - performance.now(), giveBack)
+    return bounded(connecting, this.#options.timeoutMs, giveBack, 'connection')
   }
 }
 
