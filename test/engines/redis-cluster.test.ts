@@ -28,7 +28,7 @@ const clientOf = {
 }
 
 /** Three masters that share the slots. */
-async function startCluster(): Promise<number[]> {
+async function startCluster(): Promise<RedisServer[]> {
   const start = () => RedisServer.start('--cluster-enabled', 'yes')
   const servers = await Promise.all([start(), start(), start()])
   const ports = servers.map(({ port }) => port)
@@ -37,7 +37,7 @@ async function startCluster(): Promise<number[]> {
   for (const { redis } of servers) {
     await expect.poll(() => redis.cluster('INFO')).toContain('cluster_state:ok')
   }
-  return ports
+  return servers
 }
 
 function intent(generation: number, operationId: string): WriteIntent {
@@ -48,7 +48,7 @@ describeEngine('a Redis Cluster', problem, () => {
   it.each(drivers)(
     'by %s, all of a prefix is in one slot, its effects too',
     async (driver) => {
-      const ports = await startCluster()
+      const ports = (await startCluster()).map(({ port }) => port)
       const options = (prefix: string) => ({ prefix, timeoutMs: 3000 })
       // Prefixes enough that no node has them all.
       for (const prefix of ['eu', 'us', 'asia', 'africa']) {
@@ -75,6 +75,35 @@ describeEngine('a Redis Cluster', problem, () => {
         })
         await expect(elsewhere).rejects.toThrow(/slot|non local/)
         await guard.write(intent(2, 'z'), credit)
+      }
+    },
+    60_000,
+  )
+
+  it.each(drivers)(
+    'by %s, nodes that fall silent fail the calls, and no connection is left behind',
+    async (driver) => {
+      const servers = await startCluster()
+      const ports = servers.map(({ port }) => port)
+      const store = new RedisFenceStore(clientOf[driver](ports), { timeoutMs: 500 })
+      await store.createSchema()
+      const guard = new WriteGuard(store)
+      for (const server of servers) server.pause()
+      for (const generation of [1, 2, 3]) {
+        const write = guard.write(intent(generation, 'late'), (tx) => tx.call('INCR', 'n'))
+        await expect(write).rejects.toMatchObject({ code: 'store_unavailable' })
+      }
+      for (const server of servers) server.resume()
+      const write = () => guard.write(intent(4, 'x'), (tx) => tx.call('INCR', `${tx.hashTag}n`))
+      // They have to find each other again first.
+      await expect
+        .poll(() => write().catch(({ code }) => code), { timeout: 20_000 })
+        .toBeTypeOf('object')
+      expect((await write()).highestGeneration).toBe(4)
+      await store.close()
+      for (const { redis } of servers) {
+        const clients = async () => String(await redis.client('LIST', 'TYPE', 'NORMAL'))
+        await expect.poll(async () => (await clients()).trim().split('\n').length).toBe(1)
       }
     },
     60_000,

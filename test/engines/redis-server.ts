@@ -64,6 +64,15 @@ export class RedisServer {
     this.#redis = redis
   }
 
+  /** It hears all that comes, and answers nothing until it is resumed. */
+  pause(): void {
+    this.#process?.kill('SIGSTOP')
+  }
+
+  resume(): void {
+    this.#process?.kill('SIGCONT')
+  }
+
   /** As a power cut would. */
   async kill(): Promise<void> {
     this.#redis?.disconnect()

@@ -136,13 +136,22 @@ function linkOfNodeCluster(client: NodeRedisCluster): RedisLink {
   const overrides = { useReplicas: false, ...PLAIN }
   const own = client.duplicate(...([overrides] as never[])) as NodeRedisCluster
   own.on('error', ignore)
+  let connecting: Promise<unknown> = Promise.resolve()
   return {
     get isReady() {
       return own.isOpen
     },
-    connect: () => own.connect(),
+    connect() {
+      connecting = own.connect()
+      return connecting
+    },
     send: (key, command) => own.sendCommand(key, false, [...command]),
-    destroy: () => own.destroy(),
+    destroy() {
+      own.destroy()
+      // Where it was still looking for its nodes, it connects to them all the same.
+      const again = () => own.destroy()
+      connecting.then(again, again).catch(ignore)
+    },
   }
 }
 
