@@ -9,13 +9,21 @@
 import type { ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { HeldAnswer, Hold } from '../http/exchange.ts'
-import { applyHead, type HeadArguments, hasContent, headersOf } from './response.ts'
+import {
+  applyHead,
+  type Callback,
+  type HeadArguments,
+  hasContent,
+  headersOf,
+  headIsSent,
+  pretend,
+  readWrite,
+} from './response.ts'
 
 type Below = Pick<
   ServerResponse,
   'writeHead' | 'write' | 'end' | 'flushHeaders' | 'emit' | 'destroy'
 >
-type Callback = (error?: Error) => void
 
 // What may not be done to a head that is sent.
 const HEAD_CHANGES = ['setHeader', 'setHeaders', 'appendHeader', 'removeHeader'] as const
@@ -252,37 +260,4 @@ export class ResponseHold implements Hold {
     if (this.#closeHeld) process.nextTick(() => this.#below.emit.call(this.#res, 'close'))
     this.#closeHeld = false
   }
-}
-
-/** Makes a property of the response say what it will say later, or what it says anyway. */
-function pretend(
-  res: ServerResponse,
-  name: 'headersSent' | 'writableEnded',
-  said: () => boolean | undefined,
-): void {
-  const own = Object.getOwnPropertyDescriptor(res, name)
-  Object.defineProperty(res, name, {
-    configurable: true,
-    // Frameworks change the prototype of a response on its way: it is looked up when asked.
-    get: () => said() ?? own?.get?.call(res) ?? Reflect.get(Object.getPrototypeOf(res), name, res),
-  })
-}
-
-/** The arguments of `write` and `end`: (chunk?, encoding?, callback?). */
-function readWrite(args: readonly unknown[]): { chunk?: Uint8Array; callback?: Callback } {
-  const [data, encoding] = args
-  const callback = args.find((each) => typeof each === 'function') as Callback | undefined
-  const calls = callback === undefined ? {} : { callback }
-  if (data === undefined || data === null || data === callback) return calls
-  if (data instanceof Uint8Array) return { chunk: data, ...calls }
-  if (typeof data !== 'string') {
-    throw new TypeError('the chunk must be a string, a Buffer or a Uint8Array')
-  }
-  const spelled = typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8'
-  return { chunk: Buffer.from(data, spelled), ...calls }
-}
-
-function headIsSent(): Error {
-  const error = new Error('Cannot set headers after they are sent to the client')
-  return Object.assign(error, { code: 'ERR_HTTP_HEADERS_SENT' })
 }

@@ -7,9 +7,20 @@ type HeadHeaders = OutgoingHttpHeaders | readonly (string | number | readonly st
 /** The arguments of `writeHead`: (status, message?, headers?). */
 export type HeadArguments = readonly [status: number, ...rest: (string | HeadHeaders | undefined)[]]
 
-/** Puts what `writeHead` was given on the response, where layers above and below can see it. */
+/** The last argument of `write` and `end`. */
+export type Callback = (error?: Error) => void
+
+/**
+ * Puts what `writeHead` was given on the response, where layers above and below can see it.
+ * @throws RangeError as Node does, while whoever asks for such a status is still there to hear it
+ */
 export function applyHead(res: ServerResponse, args: HeadArguments): void {
-  const [status, ...rest] = args
+  const [given, ...rest] = args
+  const status = Number(given)
+  if (!(status >= 100 && status <= 999)) {
+    const error = new RangeError(`Invalid status code: ${status}`)
+    throw Object.assign(error, { code: 'ERR_HTTP_INVALID_STATUS_CODE' })
+  }
   res.statusCode = status
   const [message] = rest
   if (typeof message === 'string') res.statusMessage = message
@@ -51,7 +62,6 @@ const OF_THE_BODY = [
   'last-modified',
   'link',
   'location',
-  'set-cookie',
   'transfer-encoding',
 ]
 
@@ -89,6 +99,7 @@ export function beforeHead(res: ServerResponse, hook: (status: number) => HeadCh
       else res.setHeader(name, value)
     }
     if (instead === undefined) return true
+    res.removeHeader('Set-Cookie')
     // Sending it comes back here for its head, which must pass: the way is closed only then.
     send(res, instead, end)
     replaced = true
@@ -116,4 +127,38 @@ function swallow(args: readonly unknown[]): true {
   const callback = args.at(-1)
   if (typeof callback === 'function') process.nextTick(callback)
   return true
+}
+
+/** Makes a property of the response say what it will say later, or what it says anyway. */
+export function pretend(
+  res: ServerResponse,
+  name: 'headersSent' | 'writableEnded',
+  said: () => boolean | undefined,
+): void {
+  const own = Object.getOwnPropertyDescriptor(res, name)
+  Object.defineProperty(res, name, {
+    configurable: true,
+    // Frameworks change the prototype of a response on its way: it is looked up when asked.
+    get: () => said() ?? own?.get?.call(res) ?? Reflect.get(Object.getPrototypeOf(res), name, res),
+  })
+}
+
+/** The arguments of `write` and `end`: (chunk?, encoding?, callback?). */
+export function readWrite(args: readonly unknown[]): { chunk?: Uint8Array; callback?: Callback } {
+  const [data, encoding] = args
+  const callback = args.find((each) => typeof each === 'function') as Callback | undefined
+  const calls = callback === undefined ? {} : { callback }
+  if (data === undefined || data === null || data === callback) return calls
+  if (data instanceof Uint8Array) return { chunk: data, ...calls }
+  if (typeof data !== 'string') {
+    throw new TypeError('the chunk must be a string, a Buffer or a Uint8Array')
+  }
+  const spelled = typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8'
+  return { chunk: Buffer.from(data, spelled), ...calls }
+}
+
+/** What Node throws where a head is changed that is sent. */
+export function headIsSent(): Error {
+  const error = new Error('Cannot set headers after they are sent to the client')
+  return Object.assign(error, { code: 'ERR_HTTP_HEADERS_SENT' })
 }

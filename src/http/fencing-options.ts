@@ -51,6 +51,7 @@ export interface FencingOptions<Req> {
    * For `protect: 'handler'`: whether an answer of that status is recorded as done (`true`) or
    * proves that nothing was done (`false`), so that the operation may be tried again. Where it
    * gives `undefined`: below 400 is done; 4xx and 503 prove that nothing was; others are errors.
+   * So let nothing answer 4xx or 503 for a handler that is still at work (a response time-out).
    */
   readonly recordable?: ((status: number) => boolean | undefined) | undefined
   /** For `protect: 'handler'`: what an error status proves, `'unknown'` unless told. */

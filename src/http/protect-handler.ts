@@ -8,6 +8,7 @@ import {
 } from '../errors.ts'
 import { publishFault } from '../events.ts'
 import type { StoreMode } from '../guard/fence-store.ts'
+import type { Outcome } from '../guard/outcome.ts'
 import type { AnswerVerdict } from './answer-verdict.ts'
 import type { Exchange, Hold } from './exchange.ts'
 import type { FencingSettings } from './fencing-options.ts'
@@ -40,17 +41,19 @@ export async function protectHandler<Tx, Mode extends StoreMode, Req>(
   const { deadlineMs, onUnknown, errorsMean, afterOverdue } = settings
   const options = { deadlineMs, onUnknown, errorsMean, afterOverdue }
   fence.takeOperation()
+  let outcome: Outcome<unknown>
   try {
-    const outcome = await guard.effect(intent, perform, options)
-    verdict.outcome(outcome)
-    if (run.hold === undefined) exchange.answer(replayAnswer(outcome.result))
-    else run.hold.release()
+    outcome = await guard.effect(intent, perform, options)
   } catch (error) {
     if (run.hold !== undefined) return afterRun(run.hold, run.ending, error, fence, verdict)
     const unruled = intent.mode === 'report' && error instanceof StoreUnavailableError
     if (!unruled) throw error
     exchange.proceed()
+    return
   }
+  verdict.outcome(outcome)
+  if (run.hold === undefined) exchange.answer(replayAnswer(outcome.result))
+  else run.hold.release()
 }
 
 async function runHandler<Req>(

@@ -472,6 +472,25 @@ describe.each(versions)('%s, the way in', (_, express) => {
     expect([answer.status, answer.body.code]).toEqual([428, 'token_required'])
   })
 
+  it('what earlier middleware has set stays on refusals and replays', async () => {
+    const { guard } = destination()
+    const app = express()
+    app.use((_req: Request, res: Response, next) => {
+      res.cookie('session', '1').setHeader('Access-Control-Allow-Origin', '*')
+      next()
+    })
+    app.post('/', fencing(guard, { protect: 'handler' }), (_req, res) => {
+      res.cookie('mine', '1').status(201).end()
+    })
+    app.use(fencingErrors())
+    const kept = { 'access-control-allow-origin': '*', 'set-cookie': ['session=1; Path=/'] }
+    await request(app).post('/').set(bearing(7, 'op'))
+    const replay = await request(app).post('/').set(bearing(7, 'op'))
+    expect([replay.status, replay.headers]).toEqual([201, expect.objectContaining(kept)])
+    const refused = await request(app).post('/')
+    expect([refused.status, refused.headers]).toEqual([428, expect.objectContaining(kept)])
+  })
+
   it('a handler answer cannot claim a verdict', async () => {
     const { guard } = destination()
     const app = express()

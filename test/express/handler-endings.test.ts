@@ -197,6 +197,21 @@ describe.each(versions)('%s, how a handler ends', (_, express) => {
       expect((await post()).status).toBe(201)
     })
 
+    it.each<[string, Handler]>([
+      ['writeHead(99)', (_req, res) => res.writeHead(99).end()],
+      [
+        'statusCode 1000',
+        (_req, res) => {
+          res.statusCode = 1000
+          res.end()
+        },
+      ],
+    ])('%s throws in the handler, as it would without a guard', async (_name, handler) => {
+      const { post } = setUp(handler)
+      const answer = await post()
+      expect([answer.status, answer.body]).toEqual([500, { failed: true }])
+    })
+
     it('a chunk that is none throws as it would without a guard', async () => {
       const { post } = setUp((_req, res) => res.end(5 as never))
       expect((await post()).body).toEqual({ failed: true })

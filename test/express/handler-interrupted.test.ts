@@ -261,6 +261,31 @@ describe.each(versions)('%s, a handler that is interrupted', (_, express) => {
       expect(await whole).toBe(200)
     })
 
+    it('R100: a client that hangs up while it is settled finds the answer on record', async () => {
+      const [reached, go, gone] = [signal(), signal(), signal()]
+      const bank = withSettling(() => {
+        reached.fire()
+        return go.promise
+      })
+      const { start, post, runs } = await setUp(
+        (req, res) => {
+          req.socket.once('end', () => gone.fire())
+          res.status(201).json({ done: true })
+        },
+        {},
+        bank,
+      )
+      const { hangUp } = start(bearing(7, 'op'))
+      await reached.promise
+      const end = settled()
+      hangUp()
+      await gone.promise
+      go.fire()
+      expect((await end).decision).toBe('applied')
+      expect((await post()).body).toEqual({ done: true })
+      expect(runs()).toBe(1)
+    })
+
     it('R92: that fails does not keep the answer from the client; a retry does not run', async () => {
       const bank = withSettling(() => Promise.reject(new StoreUnavailableError('down')))
       const seen = faults()
