@@ -36,7 +36,7 @@ function install(project: string): void {
     }),
   ) as [{ filename: string; files: { path: string }[] }]
   const allowed =
-    /^((dist\/.+\.(js|d\.ts)|docs\/.+\.(md|svg))|(CHANGELOG|README)\.md|LICENSE|package\.json)$/
+    /^((dist\/.+\.(js|d\.ts)|docs\/.+\.(md|svg)|sql\/[a-z]+\.sql)|(CHANGELOG|README)\.md|LICENSE|package\.json)$/
   const strange = packed.files.map((file) => file.path).filter((path) => !allowed.test(path))
   if (strange.length > 0) throw new Error(`the tarball has ${strange.join(', ')}`)
 

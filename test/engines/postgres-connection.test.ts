@@ -44,7 +44,8 @@ describeEngine('PostgreSQL, connections that fail', bench.problem, () => {
         proxy.when(said, fate)
         expect(await errorOf(guard.write(intent(), effect))).toBeInstanceOf(StoreUnavailableError)
         proxy.resume()
-        await bench.untilGone()
+        // A connection that came too late is as good as any other, and stays in the pool.
+        if (moment !== 'connecting') await bench.untilGone()
         if (moment !== 'at COMMIT' || fate === 'cut') expect(await bench.log()).toEqual([])
         expect(pool.waitingCount).toBe(0)
 
@@ -192,7 +193,7 @@ describeEngine('PostgreSQL, connections that fail', bench.problem, () => {
       expect(await bench.log()).toEqual(['effect'])
     }
 
-    it('effects that throw', async () => {
+    it('effects that throw', { timeout: 60_000 }, async () => {
       const pool = bench.connect()
       const guard = new WriteGuard(bench.fences({ pool, timeoutMs: 60_000 }))
       const throws = (tx: PoolClient) => tx.query('SELECT 1/0')

@@ -28,7 +28,7 @@ describe('the package', () => {
   })
 
   it('packs an allow-list', () => {
-    expect(packed).toEqual(['dist', 'docs', 'CHANGELOG.md'])
+    expect(packed).toEqual(['dist', 'docs', 'sql', 'CHANGELOG.md'])
   })
 
   it('pins its tools exactly, and installs nothing with it but structured-headers', () => {

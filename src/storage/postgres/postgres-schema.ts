@@ -109,7 +109,12 @@ CREATE INDEX writefence_lease_owner ON ${lease} (owner, job_id) WHERE owner IS N
 /** Everything that a migration tool needs, in one script: `sql/postgres.sql`. */
 export function migration(tables: PostgresTables): string {
   const components = [FENCE_TABLES, LEASE_TABLES]
-  return [versionsDdl(tables), ...components.map((each) => ddlWithVersion(each, tables))].join('')
+  const parts = components.map((each) => ddlWithVersion(each, tables))
+  return [
+    '-- The tables of writefence, as createSchema() makes them.\n',
+    versionsDdl(tables),
+    ...parts,
+  ].join('')
 }
 
 /**
