@@ -35,9 +35,15 @@ function install(project: string): void {
       encoding: 'utf8',
     }),
   ) as [{ filename: string; files: { path: string }[] }]
-  const allowed =
-    /^((dist\/.+\.(js|d\.ts)|docs\/.+\.(md|svg)|sql\/[a-z]+\.sql)|(CHANGELOG|README)\.md|LICENSE|package\.json)$/
-  const strange = packed.files.map((file) => file.path).filter((path) => !allowed.test(path))
+  const allowed = [
+    /^dist\/.+\.(js|d\.ts)$/,
+    /^docs\/.+\.(md|svg)$/,
+    /^sql\/[a-z]+\.sql$/,
+    /^((CHANGELOG|README)\.md|LICENSE|package\.json)$/,
+  ]
+  const strange = packed.files
+    .map((file) => file.path)
+    .filter((path) => !allowed.some((one) => one.test(path)))
   if (strange.length > 0) throw new Error(`the tarball has ${strange.join(', ')}`)
 
   const target = join(project, 'node_modules/writefence')

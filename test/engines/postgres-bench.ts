@@ -127,7 +127,7 @@ export class PostgresBench {
   async untilWaiting(count = 1): Promise<void> {
     for (;;) {
       const { rows } = await this.pool.query(
-        `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND position($1 IN query) > 0`,
+        `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND position($1 IN query) > 0`,
         [this.schema],
       )
       if (rows.length >= count) return

@@ -49,7 +49,7 @@ describeEngine('PostgreSQL, what an effect may do to its transaction', bench.pro
     expect(result).toBe('remote_apply')
   })
 
-  it('R52: what it did is undone where it throws, the fence is not, and it may be tried again', async () => {
+  it('R52: where it throws, what it did is undone, the fence is not', async () => {
     const guard = guardOf()
     const thrown = await failureOf(guard, async (tx) => {
       await bench.append(tx, 'undone')
@@ -131,7 +131,7 @@ describeEngine('PostgreSQL, what an effect may do to its transaction', bench.pro
   })
 
   describe('deadlocks', () => {
-    it('two effects that lock the same rows crosswise are both applied, one of them again', async () => {
+    it('of two effects that lock the same rows crosswise, one is run again', async () => {
       await bench.pool.query(`INSERT INTO log (text) VALUES ('one'), ('two')`)
       const guard = guardOf()
       let arrived = 0

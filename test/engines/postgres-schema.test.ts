@@ -154,7 +154,8 @@ describeEngine('PostgreSQL, the tables', bench.problem, () => {
   it('a database that cannot hold every id is refused', async () => {
     const database = `${bench.schema}_ascii`
     await bench.pool.query(
-      `CREATE DATABASE ${database} ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`,
+      `CREATE DATABASE ${database} TEMPLATE template0
+       ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'`,
     )
     const pool = bench.connect({ database })
     const refused = new StoreUnavailableError(

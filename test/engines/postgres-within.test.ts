@@ -106,7 +106,7 @@ describeEngine('PostgreSQL, within a transaction of the user', bench.problem, ()
       expect(await guard.judge(intent('b', 'x'))).toMatchObject({ status: 'apply' })
     })
 
-    it('an effect may join another job to its own transaction, and both stand or fall', async () => {
+    it('an effect may join another job to its transaction: both stand or fall', async () => {
       const guard = guardOf()
       const both = (fails: boolean) => async (tx: PoolClient) => {
         await guard.within(tx, intent('inner', 'x'), () => bench.append(tx, 'inner'))

@@ -120,7 +120,7 @@ export function migration(tables: PostgresTables): string {
 /**
  * Creates the tables of a store where they are missing, and ends the transaction of `query`. Safe
  * when several processes do so at once: they take turns.
- * @throws StoreUnavailableError where there are tables of another version, or the server will not do
+ * @throws StoreUnavailableError where there are tables of another version, or the server is too old
  */
 export async function createTables(
   query: Query,

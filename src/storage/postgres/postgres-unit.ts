@@ -60,7 +60,7 @@ export async function carryOut<Tx, A, R>(
   return { done: { answer, effect: undefined }, changed }
 }
 
-/** The record goes in before the effect: should the effect commit by itself, its record is there. */
+/** The record goes in before the effect: should that one commit by itself, its record is there. */
 async function runEffect<Tx, A, R>(
   { tx, query, statements, callback, release, repeatable }: UnitScope<Tx>,
   { effect, operationId }: Unit<Tx, 'async', A, R>,
