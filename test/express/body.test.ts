@@ -2,7 +2,7 @@ import type { Request, Response } from 'express'
 import request from 'supertest'
 import { describe, expect, it } from 'vitest'
 import { fencing, fencingErrors } from 'writefence/express'
-import { bearing, destination, versions } from './harness.ts'
+import { bearing, decisions, destination, versions } from './harness.ts'
 
 type Options = NonNullable<Parameters<typeof fencing>[1]>
 
@@ -112,11 +112,27 @@ describe.each(versions)('%s, R103: the body of a request', (_, express) => {
     },
   )
 
+  it('of a handler that is the effect is missed at the door, which is told', async () => {
+    const { send, seen } = setUp('handler', 'none')
+    const events = decisions()
+    await send('{"a":1}')
+    expect(events.map(({ verb, decision }) => [verb, decision])).toEqual([
+      ['request', 'request_malformed'],
+    ])
+    expect(seen).toEqual([])
+  })
+
   it('fingerprint: false asks for none, and any body may come', async () => {
     const { send, seen } = setUp('handler', 'none', 'json', { fingerprint: false })
     expect((await send('{"a":1}')).status).toBe(201)
     expect((await send('{"a":2}')).headers['idempotent-replayed']).toBe('true')
     expect(seen).toEqual([{ a: 1 }])
+  })
+
+  it('without an operation id there is nothing to compare: any body may come', async () => {
+    const { app } = setUp('handler', 'none', 'json', { requireOperationId: false })
+    const answer = await request(app).post('/').set(bearing(7)).send({ a: 1 })
+    expect(answer.status).toBe(201)
   })
 
   it('a fingerprint of the user’s own decides', async () => {

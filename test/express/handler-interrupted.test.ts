@@ -220,10 +220,11 @@ describe.each(versions)('%s, a handler that is interrupted', (_, express) => {
       return { guard: new WriteGuard(new Watched(bank.db)) as typeof bank.guard }
     }
 
-    it.each<[string, Handler]>([
-      ['an answer', (_req, res) => res.json({ done: true })],
+    it.each<[string, number, Handler]>([
+      ['an answer', 100, (_req, res) => res.json({ done: true })],
       [
         'the last piece of a stream that is over the limit',
+        6,
         (_req, res) => {
           res.setHeader('Content-Length', 12)
           res.write('12345')
@@ -232,17 +233,13 @@ describe.each(versions)('%s, a handler that is interrupted', (_, express) => {
           res.end()
         },
       ],
-    ])('no client sees %s before it is durable', async (_name, handler) => {
+    ])('no client sees %s before it is durable', async (_name, maxBodyBytes, handler) => {
       const [reached, go] = [signal(), signal()]
       const bank = withSettling(() => {
         reached.fire()
         return go.promise
       })
-      const { start } = await setUp(
-        handler,
-        { maxBodyBytes: 6 + 10 * Number(_name === 'an answer') },
-        bank,
-      )
+      const { start } = await setUp(handler, { maxBodyBytes }, bank)
       let ended = false
       const { sent } = start(bearing(7, 'op'))
       const whole = new Promise((resolve) => {
