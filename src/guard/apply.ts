@@ -5,7 +5,7 @@ import type { Encoded, Returned, StoreMode } from './fence-store.ts'
 import type { WriteOrder } from './units.ts'
 
 /** `R`, as long as it is no promise: a synchronous transaction cannot wait for one. */
-export type NotPromise<R> = R extends PromiseLike<unknown> ? never : R
+type NotPromise<R> = R extends PromiseLike<unknown> ? never : R
 
 /** The effect of a write, given the engine's transaction. */
 export type Apply<Tx, R, Mode extends StoreMode> = Mode extends 'sync'

@@ -103,7 +103,7 @@ export function decide(view: JobView, write: WriteClaim): Verdict {
 }
 
 /** The holder that a token makes. */
-export function holderOf(token: FencingToken): Holder {
+function holderOf(token: FencingToken): Holder {
   return token.leaseId === undefined ? { kind: 'none' } : { kind: 'lease', leaseId: token.leaseId }
 }
 

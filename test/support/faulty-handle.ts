@@ -3,7 +3,7 @@
 import type { Database } from 'better-sqlite3'
 
 /** How a statement fails: before it has done its work, or after (its answer is lost). */
-export interface Fault {
+interface Fault {
   readonly sql: string
   readonly when: 'before' | 'after'
   readonly error: Error
