@@ -174,14 +174,12 @@ export function fenceSql({ fence, operation }: PostgresTables) {
       ORDER BY o.generation, f.scope, f.job_id, o.operation_id LIMIT $3::bigint`,
     // A record that somebody is about to change is left for the next batch: a prune waits for
     // nobody, so that nobody can wait for it in a circle.
-    prune: `WITH ${at('$4')}, doomed AS (
-        SELECT o.fence_id, o.operation_id FROM ${operation} AS o
+    prune: `WITH ${at('$4')}, gone AS (DELETE FROM ${operation} WHERE ctid = ANY (ARRAY(
+        SELECT o.ctid FROM ${operation} AS o
         WHERE o.status = 'applied' AND o.applied_at <= (SELECT now - $1::bigint FROM at)
           AND (NOT $3::boolean
             OR EXISTS (SELECT FROM ${fence} AS f WHERE f.id = o.fence_id AND f.sealed))
-        ORDER BY o.applied_at LIMIT $2::bigint FOR UPDATE OF o SKIP LOCKED),
-      gone AS (DELETE FROM ${operation} AS o USING doomed AS d
-        WHERE o.fence_id = d.fence_id AND o.operation_id = d.operation_id RETURNING 1)
+        ORDER BY o.applied_at LIMIT $2::bigint FOR UPDATE OF o SKIP LOCKED)) RETURNING 1)
       SELECT count(*) AS pruned FROM gone`,
   }
 }
