@@ -105,6 +105,7 @@ const ERRORS = {
   rowHasChanged: 1020,
   noSavepoint: 1305,
   noTable: 1146,
+  denied: 1142,
   readOnly: [1290, 1792, 1836],
 } as const
 
@@ -140,8 +141,12 @@ export function unavailable(error: unknown): StoreUnavailableError {
   return new StoreUnavailableError(`MySQL: ${text}${advice(error)}`, { cause: error })
 }
 
+/** What to do where there are no tables. */
+export const HOW_TO_CREATE = 'run createSchema(), or sql/mysql.sql'
+
 function advice(error: unknown): string {
-  if (isNoTable(error)) return ' (run createSchema(), or the SQL of the package)'
+  if (isNoTable(error)) return ` (${HOW_TO_CREATE})`
   if (hasNumber(error, ERRORS.lockWait)) return ' (another transaction has the job)'
-  return ''
+  if (!hasNumber(error, ERRORS.denied)) return ''
+  return ' (the user needs SELECT, INSERT, UPDATE and DELETE on the tables)'
 }

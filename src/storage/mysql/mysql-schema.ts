@@ -81,6 +81,7 @@ export const LEASE_SCHEMA: MysqlSchema = {
   revision    BIGINT          NOT NULL,
   PRIMARY KEY (job_id),
   KEY {}lease_status (status, job_id),
+  KEY {}lease_owner (owner, job_id),
   KEY {}lease_ended (ended_at),
   CHECK (status <> 'leased' OR (owner IS NOT NULL AND ttl > 0)),
   CHECK ((owner IS NULL) = (lease_id IS NULL)),
@@ -103,5 +104,6 @@ VALUES ('${component}', ${version})`
 /** Everything that a migration tool needs, in one script: `sql/mysql.sql`. */
 export function migration(prefix: string): string {
   const statements = [FENCE_SCHEMA, LEASE_SCHEMA].flatMap((one) => statementsOf(one, prefix))
-  return [...new Set(statements)].map((statement) => `${statement};\n`).join('\n')
+  const script = [...new Set(statements)].map((statement) => `${statement};\n`).join('\n')
+  return `-- The tables of writefence, as createSchema() makes them.\n${script}`
 }

@@ -3,6 +3,7 @@
 import { StoreUnavailableError } from '../../errors.ts'
 import { retry } from '../retry.ts'
 import {
+  HOW_TO_CREATE,
   isNoTable,
   isUndone,
   type MysqlConnection,
@@ -83,7 +84,7 @@ export class MysqlTables {
     if (found === version) return
     const problem =
       found === undefined
-        ? `there are no ${component} tables: run createSchema(), or the SQL of the package`
+        ? `there are no ${component} tables: ${HOW_TO_CREATE}`
         : `the ${component} tables have version ${found}, this writefence needs ${version}: ${
             found > version ? 'upgrade writefence' : 'migrate the tables'
           }`
