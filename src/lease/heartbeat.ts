@@ -54,7 +54,6 @@ export function startHeartbeat(
     }
     const failed = (error: unknown) => {
       if (stopped || !waiting) return
-      holding.unanswered = true
       report({ event: 'renewal_failed', error })
       goOn(pace.retryEveryMs)
     }

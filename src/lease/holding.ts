@@ -39,7 +39,6 @@ export class Holding {
   /** The store confirmed a renewal that was sent then. It revives nothing (rule 8). */
   confirm(sent: Instant): void {
     this.#checkDeadline()
-    if (this.#over !== undefined) return
     this.unanswered = false
     this.#deadline.confirm(sent)
   }

@@ -35,7 +35,8 @@ export interface TakeoverLimits {
 
 /**
  * Resolves once all destinations are fenced and nothing older can take place at any of them, or
- * early once the signal has aborted. Tells whether every destination is sealed.
+ * early once the signal has aborted. Tells whether every destination, of
+ * which there is at least one, is sealed.
  * @throws what a destination threw for good, or, after the time-out, what still stood in the way:
  * WriteRefusedError `in_flight` or `outcome_unknown`, or StoreUnavailableError
  */
@@ -59,8 +60,7 @@ export async function takeOver(
     }),
   )
   for (const end of ends) if (end.status === 'rejected') throw end.reason
-  const sealed = ends.every((end) => end.status === 'fulfilled' && end.value?.sealed)
-  return { sealed: sealed && destinations.length > 0 }
+  return { sealed: ends.every((end) => end.status === 'fulfilled' && end.value?.sealed) }
 }
 
 /** The first clear state of one destination; `undefined` where the signal aborted before. */

@@ -26,7 +26,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-async function begin(): Promise<void> {
+async function begin(steps = pace): Promise<void> {
   const sent = instant()
   const answer = await store.claim({ jobId: 'j', owner: 'w', ttlMs: TTL })
   if (answer.status !== 'claimed') throw new Error(answer.status)
@@ -37,7 +37,7 @@ async function begin(): Promise<void> {
     losses.push(error)
     for (const stop of stops) stop()
   })
-  stops.push(startHeartbeat(store, holding, pace, ({ event }) => events.push(event)))
+  stops.push(startHeartbeat(store, holding, steps, ({ event }) => events.push(event)))
   stops.push(watchDeadline(holding))
 }
 
@@ -142,14 +142,23 @@ describe('the heartbeat', () => {
     await begin()
     const start = Date.now()
     store.script.renew = async (carryOut, call) => {
-      await store.wait(call === 1 ? 9_000 : 0)
+      // The first answer comes while the second renewal, sent at 20 s, is under way.
+      await store.wait([11_000, 5_000][call - 1] ?? 0)
       return carryOut()
     }
-    await vi.advanceTimersByTimeAsync(19_000)
-    expect(holding.remainingMs()).toBe(TTL - 9_000)
-    await vi.advanceTimersByTimeAsync(31_000)
+    await vi.advanceTimersByTimeAsync(21_000)
+    expect(holding.remainingMs()).toBe(TTL - 11_000)
+    await vi.advanceTimersByTimeAsync(29_000)
     expect(renewals().map((at) => at - start)).toEqual([10_000, 20_000, 30_000, 40_000, 50_000])
     expect(losses).toEqual([])
+  })
+
+  it('a store that owes its answer at the deadline was out of reach', async () => {
+    await begin({ ...pace, requestTimeoutMs: 10 * TTL })
+    store.script.renew = () => never()
+    await vi.advanceTimersByTimeAsync(TTL)
+    expect(events).toEqual([])
+    expect(losses.map((loss) => loss.reason)).toEqual(['unreachable'])
   })
 
   it('R29: a refusal is final, whatever the store says after it', async () => {
