@@ -34,11 +34,12 @@ export class RedisBench {
   /** A connection of the test's own, beside those of the stores. */
   readonly redis: Redis
   readonly problem: unknown
-  readonly #url: string
+  /** Where the server of the tests is. */
+  readonly url: string
   readonly #ends: (() => unknown)[] = []
 
   private constructor(url: string, redis: Redis, problem: unknown) {
-    this.#url = url
+    this.url = url
     this.redis = redis
     this.problem = problem
     afterEach(async () => {
@@ -54,13 +55,12 @@ export class RedisBench {
     return new RedisBench(url, redis, await problemOf(() => redis.ping()))
   }
 
-  /** Where the server of the tests is. */
   get host(): { host: string; port: number } {
-    const { hostname, port } = new URL(this.#url)
+    const { hostname, port } = new URL(this.url)
     return { host: hostname, port: Number(port || 6379) }
   }
 
-  client(driver: Driver = 'ioredis', url = this.#url): RedisClient {
+  client(driver: Driver = 'ioredis', url = this.url): RedisClient {
     return clientOf(driver, url)
   }
 

@@ -10,12 +10,17 @@ import {
   RedisLeaseStore,
   type RedisTransaction,
 } from 'writefence/redis'
+import { COMMIT } from '../../src/storage/redis/redis-fence-scripts.ts'
 import { describeEngine, problemOf } from './engine.ts'
 import { drivers } from './redis-bench.ts'
 import { RedisServer } from './redis-server.ts'
+import { TcpProxy } from './tcp-proxy.ts'
 
 const run = promisify(execFile)
 const problem = await problemOf(() => run('redis-cli', ['--version']))
+
+// Nodes take seconds to find each other.
+const patient = { timeout: 20_000 }
 
 const clientOf = {
   ioredis: (ports: number[]): RedisClient =>
@@ -35,7 +40,7 @@ async function startCluster(): Promise<RedisServer[]> {
   const addresses = ports.map((port) => `127.0.0.1:${port}`)
   await run('redis-cli', ['--cluster', 'create', ...addresses, '--cluster-yes'])
   for (const { redis } of servers) {
-    await expect.poll(() => redis.cluster('INFO')).toContain('cluster_state:ok')
+    await expect.poll(() => redis.cluster('INFO'), patient).toContain('cluster_state:ok')
   }
   return servers
 }
@@ -96,9 +101,7 @@ describeEngine('a Redis Cluster', problem, () => {
       for (const server of servers) server.resume()
       const write = () => guard.write(intent(4, 'x'), (tx) => tx.call('INCR', `${tx.hashTag}n`))
       // They have to find each other again first.
-      await expect
-        .poll(() => write().catch(({ code }) => code), { timeout: 20_000 })
-        .toBeTypeOf('object')
+      await expect.poll(() => write().catch(({ code }) => code), patient).toBeTypeOf('object')
       expect((await write()).highestGeneration).toBe(4)
       await store.close()
       for (const { redis } of servers) {
@@ -108,4 +111,39 @@ describeEngine('a Redis Cluster', problem, () => {
     },
     60_000,
   )
+
+  it.each(drivers)('by %s, a commit whose connection is cut is not sent twice', async (driver) => {
+    const start = () => RedisServer.start('--cluster-enabled', 'yes')
+    const [server, other] = await Promise.all([start(), start()])
+    await server.redis.cluster('ADDSLOTSRANGE', 0, 8191)
+    await other.redis.cluster('ADDSLOTSRANGE', 8192, 16383)
+    const proxy = await TcpProxy.to('127.0.0.1', server.port)
+    onTestFinished(() => proxy.close())
+    // The address that the node gives of itself is the proxy's.
+    await server.redis.config('SET', 'cluster-announce-ip', '127.0.0.1')
+    await server.redis.config('SET', 'cluster-announce-port', proxy.port)
+    await other.redis.cluster('MEET', '127.0.0.1', server.port)
+    for (const { redis } of [server, other]) {
+      await expect.poll(() => redis.cluster('INFO'), patient).toContain('cluster_state:ok')
+    }
+    const prefix = 'eu'
+    expect(await server.redis.cluster('KEYSLOT', prefix)).toBeLessThan(8192)
+    const store = new RedisFenceStore(clientOf[driver]([proxy.port, other.port]), { prefix })
+    onTestFinished(() => store.close())
+    await store.createSchema()
+    const guard = new WriteGuard(store)
+    const append = (text: string) => (tx: RedisTransaction) =>
+      tx.call('RPUSH', `${tx.hashTag}log`, text)
+    await guard.write(intent(1, 'x'), append('first'))
+
+    const cut = proxy.when(COMMIT.sha, 'cut_answer')
+    const write = guard.write({ token: { jobId: 'job', generation: 1 } }, append('once'))
+    await cut
+    // Only this conversation is cut: what would be sent again would arrive.
+    proxy.resume()
+    await expect(write).rejects.toMatchObject({ code: 'store_unavailable', retryable: false })
+    await guard.write(intent(1, 'y'), append('next'))
+    const log = await server.redis.lrange(`{${prefix}}log`, 0, -1)
+    expect(log).toEqual(['first', 'once', 'next'])
+  })
 })

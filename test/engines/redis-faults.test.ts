@@ -1,8 +1,10 @@
 import { createServer } from 'node:net'
+import { Redis } from 'ioredis'
+import { createClient, RESP_TYPES } from 'redis'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { StoreUnavailableError, WriteGuard, type WriteIntent } from 'writefence'
 import { RedisFenceStore, RedisLeaseStore, type RedisTransaction } from 'writefence/redis'
-import { COMMIT, VIEW } from '../../src/storage/redis/redis-fence-scripts.ts'
+import { COMMIT, PRUNE, STATUS, VIEW } from '../../src/storage/redis/redis-fence-scripts.ts'
 import { PUT } from '../../src/storage/redis/redis-lease-statements.ts'
 import { describeEngine } from './engine.ts'
 import { drivers, RedisBench } from './redis-bench.ts'
@@ -16,14 +18,15 @@ function intent(generation: number, operationId?: string, jobId = 'job'): WriteI
   return { token: { jobId, generation, leaseId: 'a' }, operationId }
 }
 
+async function serverTime(): Promise<number> {
+  const [seconds, micros] = await redis.time()
+  return Number(seconds) * 1000 + Number(micros) / 1000
+}
+
 /** Resolves once the server's clock has gone on for so long. */
 async function serverTimePasses(ms: number): Promise<void> {
-  const read = async () => {
-    const [seconds = 0, micros = 0] = (await redis.time()) as unknown as number[]
-    return Number(seconds) * 1000 + Number(micros) / 1000
-  }
-  const until = (await read()) + ms
-  while ((await read()) < until) await new Promise((resolve) => setImmediate(resolve))
+  const until = (await serverTime()) + ms
+  while ((await serverTime()) < until) await new Promise((resolve) => setImmediate(resolve))
 }
 
 for (const driver of drivers) {
@@ -140,13 +143,13 @@ for (const driver of drivers) {
       const hung = proxy.when(PUT.sha, 'hang')
       const claim = leases.claim({ jobId: 'job', owner: 'w', ttlMs: 100 })
       await hung
-      await serverTimePasses(100)
+      await serverTimePasses(101)
+      const late = Math.floor(await serverTime())
       proxy.resume()
       const answer = await claim
-      const [seconds = 0] = (await redis.time()) as unknown as number[]
       expect(answer).toMatchObject({ status: 'claimed', lease: { generation: 1 } })
       if (answer.status !== 'claimed') return
-      expect(answer.lease.leaseUntil).toBeGreaterThanOrEqual(Number(seconds) * 1000)
+      expect(answer.lease.leaseUntil).toBeGreaterThanOrEqual(late + 100)
       const stored = await bench.redis.get(bench.key(':lease:job'))
       expect(JSON.parse(stored ?? '')).toMatchObject({ leaseUntil: answer.lease.leaseUntil })
     })
@@ -158,6 +161,40 @@ for (const driver of drivers) {
       await hung
       proxy.resume()
       expect((await write).status).toBe('applied')
+    })
+
+    it('what was settled while a list was read is not in it', async () => {
+      let settle = () => {}
+      const perform = () => new Promise<void>((resolve) => (settle = resolve))
+      const effect = guard.effect(intent(1, 'x'), perform)
+      await expect.poll(() => guard.unsettled()).toHaveLength(1)
+      const other = new WriteGuard(await bench.fences({ driver, url, timeoutMs: 5000 }))
+      const hung = proxy.when(STATUS.sha, 'hang')
+      const listed = other.unsettled()
+      await hung
+      settle()
+      await effect
+      proxy.resume()
+      expect(await listed).toEqual([])
+    })
+
+    it('a prune that is delayed spares what was applied anew in the meantime', async () => {
+      let now = 1000
+      const slow = await bench.fences({ driver, url, timeoutMs: 5000, now: () => now })
+      const fast = await bench.fences({ driver, now: () => now })
+      await new WriteGuard(fast).prune({ olderThanMs: 0 })
+      await new WriteGuard(fast).write(intent(1, 'x'), append('x'))
+      await slow.prune({ olderThanMs: 5000 })
+      const hung = proxy.when(PRUNE.sha, 'hang')
+      const pruned = slow.prune({ olderThanMs: 0 })
+      await hung
+      await fast.prune({ olderThanMs: 0 })
+      now += 1
+      await new WriteGuard(fast).write(intent(1, 'x'), append('x'))
+      proxy.resume()
+      expect(await pruned).toEqual({ pruned: 0 })
+      const again = await new WriteGuard(fast).write(intent(1, 'x'), append('twice'))
+      expect(again.status).toBe('replayed')
     })
 
     it('the user’s own client is never connected, and stays as it is', async () => {
@@ -210,19 +247,55 @@ for (const driver of drivers) {
       const address = mute.address()
       const port = typeof address === 'object' ? address?.port : 0
       const { host, port: real } = bench.host
-      const urls = [
-        'redis://127.0.0.1:1',
-        `redis://nobody:wrong@${host}:${real}`,
-        `redis://127.0.0.1:${port}`,
-      ]
-      for (const url of urls) {
+      const urls = {
+        'redis://127.0.0.1:1': 'ECONNREFUSED',
+        [`redis://nobody:wrong@${host}:${real}`]: 'WRONGPASS',
+        [`redis://127.0.0.1:${port}`]: 'no answer within 300 ms',
+      }
+      for (const [url, reason] of Object.entries(urls)) {
         for (const one of await calls(url)) {
           expect(one, url).toMatchObject({ status: 'rejected' })
           if (one.status === 'fulfilled') continue
           expect(one.reason, url).toBeInstanceOf(StoreUnavailableError)
           expect(one.reason.cause, url).toBeInstanceOf(Error)
+          expect(one.reason.message, url).toContain(reason)
         }
       }
+    })
+
+    it('options of the client that change keys or replies do not reach the stores', async () => {
+      const odd = {
+        ioredis: () =>
+          new Redis(bench.url, {
+            lazyConnect: true,
+            keyPrefix: 'odd:',
+            stringNumbers: true,
+            commandTimeout: 1,
+            replyMapping: 'resp3',
+          }),
+        'node-redis': () =>
+          createClient({
+            url: bench.url,
+            keyPrefix: 'odd:',
+            commandOptions: {
+              typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer, [RESP_TYPES.NUMBER]: String },
+            },
+          }),
+      }
+      const { prefix } = bench
+      const store = new RedisFenceStore(odd[driver](), { prefix })
+      onTestFinished(() => store.close())
+      await store.createSchema()
+      const guard = new WriteGuard(store)
+      await redis.set(bench.key('n'), 5)
+      const { result } = await guard.write(intent(7, 'x'), async (tx) => {
+        tx.call('INCR', bench.key('n'))
+        return [await tx.read('GET', bench.key('n')), await tx.read('STRLEN', bench.key('n'))]
+      })
+      expect(result).toEqual(['5', 1])
+      expect(await redis.get(bench.key('n'))).toBe('6')
+      expect((await guard.inspect('job'))?.highestGeneration).toBe(7)
+      expect(await redis.keys('odd:*')).toEqual([])
     })
 
     it('a client of neither driver, or a bad option, is refused when the store is made', () => {

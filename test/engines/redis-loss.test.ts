@@ -7,6 +7,7 @@ import { RedisFenceStore, RedisLeaseStore, type RedisTransaction } from 'writefe
 import { describeEngine, problemOf } from './engine.ts'
 import { clientOf } from './redis-bench.ts'
 import { RedisServer } from './redis-server.ts'
+import { TcpProxy } from './tcp-proxy.ts'
 
 const problem = await problemOf(() => promisify(execFile)('redis-server', ['--version']))
 
@@ -171,15 +172,20 @@ describeEngine('a Redis that loses what it has acknowledged', problem, () => {
     expect((await guard.write(intent(2, 'y'), append('y'))).status).toBe('applied')
   })
 
-  it('a master that was made a replica refuses all, reads too, until it is one again', async () => {
+  it('a master that was made a replica refuses all, reads too, and is asked for anew', async () => {
     const server = await RedisServer.start()
-    const { guard, setUp } = storesOn(server)
-    await setUp()
+    const proxy = await TcpProxy.to('127.0.0.1', server.port)
+    onTestFinished(() => proxy.close())
+    const { guard, fences } = storesOn({ url: `redis://127.0.0.1:${proxy.port}` })
+    await fences.createSchema()
     await server.redis.replicaof('127.0.0.1', 1)
     await expect(guard.write(intent(1), append('x'))).rejects.toThrow('READONLY')
+    // Behind one name there may be another server by now.
+    await expect.poll(() => proxy.open).toBe(0)
     await expect(guard.judge(intent(1))).rejects.toThrow('READONLY')
     await server.redis.call('REPLICAOF', 'NO', 'ONE')
     expect((await guard.write(intent(1), append('x'))).status).toBe('applied')
+    expect(proxy.accepted).toBe(3)
   })
 
   it('a server without an append-only file gets a process warning with a code, once', async () => {
@@ -240,7 +246,9 @@ describeEngine('the set-up of a prefix on Redis', problem, () => {
 
   it('what somebody else has written under the keys is refused, not guessed at', async () => {
     const server = await RedisServer.start()
-    const { guard, leases, setUp } = storesOn(server)
+    const proxy = await TcpProxy.to('127.0.0.1', server.port)
+    onTestFinished(() => proxy.close())
+    const { guard, leases, setUp } = storesOn({ url: `redis://127.0.0.1:${proxy.port}` })
     await setUp()
     await guard.write(intent(1, 'x'), append('x'))
     await server.redis.hset('{writefence}:applied:["","job"]', 'x', 'not JSON')
@@ -252,6 +260,7 @@ describeEngine('the set-up of a prefix on Redis', problem, () => {
     // One spoilt job costs the others nothing.
     const other = { token: { jobId: 'other', generation: 1 } }
     expect((await guard.write(other, append('other'))).status).toBe('applied')
+    expect(proxy.accepted).toBe(2)
   })
 
   it('a server that is too old is told from one that is broken', async () => {
