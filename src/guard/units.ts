@@ -199,7 +199,7 @@ function rule(view: JobView, order: WriteOrder, action: Action): Step<Ruling> {
     verdict,
     recorded: known?.status === 'applied' ? known.result : undefined,
     tookOverFrom: admission.admitted ? previous(view.fence, admission.fence) : undefined,
-    unknownAttempt: ownUnknown(verdict, order) ? attemptOf(view) : undefined,
+    unknownAttempt: isUnknown(verdict) ? attemptOf(view) : undefined,
   }
   return {
     answer,
@@ -214,10 +214,9 @@ function unruled(order: WriteOrder, action: Action): Action {
   return runs ? { ...action, unrecorded: true } : { kind: 'none' }
 }
 
-function ownUnknown(verdict: Verdict, order: WriteOrder): boolean {
-  return (
-    verdict.status === 'refuse' && verdict.code === 'outcome_unknown' && order.takes === undefined
-  )
+/** Of an older operation too; but then the caller's own has no attempt. */
+function isUnknown(verdict: Verdict): boolean {
+  return verdict.status === 'refuse' && verdict.code === 'outcome_unknown'
 }
 
 function attemptOf(view: JobView): string | undefined {

@@ -172,11 +172,11 @@ function runEffect<Db extends SqliteDatabase, A, R>(
   const recorded = action.unrecorded ? undefined : operationId
   const { begin, release, undo } = statements.savepoints.effect
   begin.run()
+  if (recorded !== undefined) {
+    const record = { status: 'applied', generation, fingerprint, result: undefined } as const
+    statements.putOperation(job, recorded, record)
+  }
   try {
-    if (recorded !== undefined) {
-      const record = { status: 'applied', generation, fingerprint, result: undefined } as const
-      statements.putOperation(job, recorded, record)
-    }
     const { value, text } = effect(db)
     if (!db.inTransaction) throw new TransactionEnded()
     if (recorded !== undefined && text !== undefined) statements.setResult(job, recorded, text)

@@ -195,3 +195,22 @@ describe('the version of the tables', () => {
     expect(rows).toEqual([{ component: 'fence', version: 1 }])
   })
 })
+
+describe('tables that the store cannot write to', () => {
+  it.each(['INSERT ON writefence_operation', 'INSERT ON writefence_fence'])(
+    '%s fails: store_unavailable, and the effect is not blamed, nor kept',
+    async (what) => {
+      const d = new SqliteDestination()
+      d.db.exec(`CREATE TRIGGER broken BEFORE ${what} BEGIN SELECT RAISE(ABORT, 'broken'); END`)
+      const call = d.write(intent(1, 'x'))
+      expect(await failure(call)).toMatchObject({ code: 'store_unavailable', retryable: true })
+      d.db.exec('BEGIN')
+      const joined = () => d.guard.within(d.db, intent(1, 'x'), d.appends('x'))
+      expect(joined).toThrow(StoreUnavailableError)
+      d.db.exec('COMMIT; DROP TRIGGER broken')
+      expect(d.log()).toEqual([])
+      expect(await d.guard.inspect('job')).toBeUndefined()
+      expect((await d.write(intent(1, 'x'))).status).toBe('applied')
+    },
+  )
+})
