@@ -8,7 +8,7 @@
  */
 
 import assert from 'node:assert/strict'
-import { runWithLease, WriteGuard } from 'writefence'
+import { runWithLease, WriteGuard, WriteRefusedError } from 'writefence'
 import { openSqlite, SqliteFenceStore, SqliteLeaseStore } from 'writefence/sqlite'
 
 let now = Date.now()
@@ -41,4 +41,6 @@ assert.equal(balance.get(), 100)
 // The refusal came out of the handler, and `runWithLease` knows what it means.
 assert.equal(outcomeOfA.status, 'lost')
 assert.equal(outcomeOfA.reason, 'fenced')
-console.log('A was refused:', String(outcomeOfA.error))
+assert(outcomeOfA.error instanceof WriteRefusedError)
+assert.equal(outcomeOfA.error.code, 'stale')
+console.log(outcomeOfA.error.message)
