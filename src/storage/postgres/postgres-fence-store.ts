@@ -31,7 +31,7 @@ import {
 } from './postgres-fence-statements.ts'
 import { createTables, FENCE_TABLES, type PostgresTables, tablesIn } from './postgres-schema.ts'
 import { bounded, type PostgresSession, PostgresTransactions } from './postgres-transactions.ts'
-import { carryOut, TransactionEnded } from './postgres-unit.ts'
+import { carryOut, TransactionEnded, type UnitScope } from './postgres-unit.ts'
 
 export interface PostgresFenceStoreOptions extends PostgresStoreOptions {
   /**
@@ -87,19 +87,14 @@ export class PostgresFenceStore<Client extends PostgresQueryable = PostgresQuery
 
   async transact<A, R>(unit: Unit<Client, 'async', A, R>): Promise<Done<A, R>> {
     try {
-      return await this.#run((session, last) => this.#carryOut(session, unit, last))
+      return await this.#run((session, last) => carryOut(this.#own(session, last), unit))
     } catch (error) {
       if (!(error instanceof TransactionEnded)) throw error
       publishFault({ fault: 'transaction_ended_by_callback', ...unit.job, error })
       // Whether that was a commit or a rollback is not known here: without its effect the unit
       // leaves the fence where it has to be in either case.
-      const effect = {
-        status: 'threw',
-        error: error.cause ?? new TypeError(error.message),
-      } as const
-      const fenceOnly = { ...unit, effect: () => Promise.reject(effect.error) }
-      const { answer } = await this.#run((session) => this.#carryOut(session, fenceOnly, true))
-      return { answer, effect }
+      const spoiled = { error: error.cause ?? new TypeError(error.message) }
+      return this.#run((session) => carryOut(this.#own(session, true), unit, spoiled))
     }
   }
 
@@ -150,57 +145,57 @@ export class PostgresFenceStore<Client extends PostgresQueryable = PostgresQuery
     }
   }
 
-  async #carryOut<A, R>(
-    session: PostgresSession<Client>,
-    unit: Unit<Client, 'async', A, R>,
-    last: boolean,
-  ): Promise<Done<A, R>> {
+  /** A transaction of the store's own. */
+  #own(session: PostgresSession<Client>, last: boolean): UnitScope<Client> {
     const { client: tx, query } = session
-    const { done, changed } = await carryOut(
-      {
-        tx,
-        query,
-        statements: this.#statements(query),
-        callback: (effect) =>
-          session.pause(this.#turns.inside(tx, effect), this.#effectTimeoutMs, this.#timeoutMs),
-        // In one message, so that nothing that the effect left running gets in between. Constraints
-        // that were put off are looked at while the effect alone can be taken back.
-        release: 'SET CONSTRAINTS ALL IMMEDIATE; RELEASE SAVEPOINT writefence_effect; COMMIT',
-        repeatable: !last,
+    return {
+      tx,
+      query,
+      statements: this.#statements(query),
+      callback: (effect) =>
+        session.pause(this.#turns.inside(tx, effect), this.#effectTimeoutMs, this.#timeoutMs),
+      // In one message, so that nothing that the effect left running gets in between. Constraints
+      // that were put off are looked at while there is a savepoint to go back to.
+      end: (changed) =>
+        query(
+          changed
+            ? 'SET CONSTRAINTS ALL IMMEDIATE; RELEASE SAVEPOINT writefence_unit; COMMIT'
+            : 'ROLLBACK',
+        ),
+      repeatable: !last,
+    }
+  }
+
+  /** A transaction of the user's, who may have any driver: one statement to a message. */
+  #joined(tx: Client): UnitScope<Client> {
+    const send = queryOf(tx)
+    const query: Query = (text, values) => bounded(send(text, values), this.#timeoutMs, () => {})
+    return {
+      tx,
+      query,
+      statements: this.#statements(query),
+      callback: (effect) => this.#turns.inside(tx, effect),
+      end: async (changed) => {
+        if (!changed) await query('ROLLBACK TO SAVEPOINT writefence_unit')
+        await query('RELEASE SAVEPOINT writefence_unit')
       },
-      unit,
-    )
-    if (done.effect?.status !== 'returned') await query(changed ? 'COMMIT' : 'ROLLBACK')
-    return done
+      repeatable: false,
+    }
   }
 
   async #join<A, R>(tx: Client, unit: Unit<Client, 'async', A, R>): Promise<Done<A, R>> {
-    const send = queryOf(tx)
-    const query: Query = (text, values) => bounded(send(text, values), this.#timeoutMs, () => {})
-    await query('SAVEPOINT writefence_unit').catch((error: unknown) => {
+    const scope = this.#joined(tx)
+    await scope.query('SAVEPOINT writefence_unit').catch((error: unknown) => {
       if (sqlState(error) !== '25P01') throw unavailable(error)
       throw new TypeError('within needs a client that is inside a transaction: BEGIN first')
     })
     try {
-      await this.#transactions.assertTables(query)
-      const { done, changed } = await carryOut(
-        {
-          tx,
-          query,
-          statements: this.#statements(query),
-          callback: (effect) => this.#turns.inside(tx, effect),
-          release: 'RELEASE SAVEPOINT writefence_effect',
-          repeatable: false,
-        },
-        unit,
-      )
-      if (!changed) await query('ROLLBACK TO SAVEPOINT writefence_unit')
-      await query('RELEASE SAVEPOINT writefence_unit')
-      return done
+      await this.#transactions.assertTables(scope.query)
+      return await carryOut(scope, unit)
     } catch (error) {
       if (error instanceof TransactionEnded) throw error.cause ?? new TypeError(error.message)
       // So that the user's transaction can go on, if it can.
-      await query('ROLLBACK TO SAVEPOINT writefence_unit').catch(() => {})
+      await scope.query('ROLLBACK TO SAVEPOINT writefence_unit').catch(() => {})
       throw unavailable(error)
     }
   }

@@ -159,7 +159,7 @@ export class PostgresTransactions<Client extends PostgresQueryable> {
  * All of it ends with the transaction: behind a pooler the next one gets another session. The wait
  * for a lock ends a little before ours does, so that the connection outlives it. What goes on at a
  * server whose client was stopped, or is gone, ends by the other two. A commit must be durable when
- * it is answered; what is stricter than `on` stays.
+ * it is answered; what is stricter than `on` stays. The savepoint costs no message of its own here.
  */
 function begin(remainingMs: number, longestMs: number): string {
   return `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
@@ -167,7 +167,8 @@ function begin(remainingMs: number, longestMs: number): string {
     SET LOCAL statement_timeout = ${longestMs};
     SET LOCAL idle_in_transaction_session_timeout = ${longestMs};
     SELECT set_config('synchronous_commit', 'on', true)
-      WHERE current_setting('synchronous_commit') = 'off'`
+      WHERE current_setting('synchronous_commit') = 'off';
+    SAVEPOINT writefence_unit`
 }
 
 function ignored(): void {}

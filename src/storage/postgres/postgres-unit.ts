@@ -15,61 +15,84 @@ export class TransactionEnded extends Error {
   }
 }
 
-/** The transaction that a unit runs in. */
+/** The transaction that a unit runs in, behind a savepoint named `writefence_unit`. */
 export interface UnitScope<Tx> {
   readonly tx: Tx
   readonly query: Query
   readonly statements: PostgresFenceStatements
   /** Runs the user's callback, limited in time. */
   readonly callback: <R>(effect: () => R | Promise<R>) => Promise<R>
-  /** What ends the savepoint of an effect that returned, in one message. */
-  readonly release: string
+  /** Ends the savepoint, and the transaction if it is the store's, in one message. */
+  readonly end: (changed: boolean) => Promise<unknown>
   /** Whether an effect that the database has undone is thrown to be repeated. */
   readonly repeatable: boolean
 }
 
-interface CarriedOut<A, R> {
-  readonly done: Done<A, R>
-  /** Whether there is anything to commit. */
-  readonly changed: boolean
+/** An effect that is left out: it has failed before, and only its fence is to be kept. */
+export interface Spoiled {
+  readonly error: unknown
 }
 
-type Effect<R> = NonNullable<Done<unknown, R>['effect']>
 type Apply = Extract<Step<unknown>['action'], { kind: 'apply' }>
 
-/** @throws TransactionEnded; everything else that is thrown is the store's failure */
+/**
+ * Carries the unit out, and ends its savepoint. Where the effect fails, everything is undone and
+ * the unit carried out again without it, since the fence has to outlive it. A savepoint of the
+ * effect's own would save that, at the price of every write that succeeds: one message more, and a
+ * row that is locked by one subtransaction and updated by another has to have a multixact.
+ * @param spoiled given where the effect has failed before
+ * @throws TransactionEnded; everything else that is thrown is the store's failure
+ */
 export async function carryOut<Tx, A, R>(
   scope: UnitScope<Tx>,
   unit: Unit<Tx, 'async', A, R>,
-): Promise<CarriedOut<A, R>> {
-  const { statements } = scope
+  spoiled?: Spoiled,
+): Promise<Done<A, R>> {
+  try {
+    return await run(scope, unit, spoiled)
+  } catch (error) {
+    if (!(error instanceof EffectFailed)) throw error
+    await undo(scope.query, error)
+    return run(scope, unit, { error: error.cause })
+  }
+}
+
+async function run<Tx, A, R>(
+  scope: UnitScope<Tx>,
+  unit: Unit<Tx, 'async', A, R>,
+  spoiled: Spoiled | undefined,
+): Promise<Done<A, R>> {
+  const { statements, end } = scope
   const { job, operationId } = unit
   const id = await statements.lock(job)
   // A later statement than the lock wait: the snapshot of that one may be older than the lock.
   const view = await statements.view(job, operationId, unit.census ?? false)
   const { answer, fence, action } = unit.step(view)
   if (fence !== undefined) await statements.putFence(id, fence)
+  if (spoiled !== undefined) {
+    await end(fence !== undefined)
+    return { answer, effect: { status: 'threw', error: spoiled.error } }
+  }
   if (action.kind === 'apply') {
-    return { done: { answer, effect: await runEffect(scope, unit, id, action) }, changed: true }
+    return { answer, effect: { status: 'returned', value: await apply(scope, unit, id, action) } }
   }
   if (operationId !== undefined) {
     if (action.kind === 'put') await statements.putOperation(id, operationId, action.operation)
     if (action.kind === 'delete') await statements.deleteOperation(id, operationId)
   }
-  const changed = fence !== undefined || action.kind !== 'none'
-  return { done: { answer, effect: undefined }, changed }
+  await end(fence !== undefined || action.kind !== 'none')
+  return { answer, effect: undefined }
 }
 
 /** The record goes in before the effect: should that one commit by itself, its record is there. */
-async function runEffect<Tx, A, R>(
-  { tx, query, statements, callback, release, repeatable }: UnitScope<Tx>,
+async function apply<Tx, A, R>(
+  { tx, statements, callback, end, repeatable }: UnitScope<Tx>,
   { effect, operationId }: Unit<Tx, 'async', A, R>,
   id: FenceId,
   { generation, fingerprint, unrecorded }: Apply,
-): Promise<Effect<R>> {
+): Promise<R> {
   if (effect === undefined) throw new Error('the unit asks for an effect that it does not have')
   const recorded = unrecorded ? undefined : operationId
-  await query('SAVEPOINT writefence_effect')
   if (recorded !== undefined) {
     const record = { status: 'applied', generation, fingerprint, result: undefined } as const
     await statements.putOperation(id, recorded, record)
@@ -79,33 +102,38 @@ async function runEffect<Tx, A, R>(
     encoded = await callback(() => effect(tx))
     assertStorable(encoded.text)
   } catch (error) {
-    if (repeatable && isUndone(error)) throw error
-    return undo(query, error, { cause: error })
+    throw repeatable && isUndone(error) ? error : new EffectFailed('callback', error)
   }
   if (recorded !== undefined && encoded.text !== undefined) {
     await statements.setResult(id, recorded, encoded.text)
   }
   try {
-    await query(release)
+    await end(true)
   } catch (error) {
-    if (repeatable && isUndone(error)) throw error
-    // What the effect left behind: a statement that failed unseen, a deferred constraint.
     if (hasEnded(error)) throw new TransactionEnded()
-    return undo(query, error)
+    // What the effect left behind: a statement that failed unseen, a deferred constraint.
+    throw repeatable && isUndone(error) ? error : new EffectFailed('end', error)
   }
-  return { status: 'returned', value: encoded.value }
+  return encoded.value
 }
 
-/** Takes back the effect and its record, not the fence. */
-async function undo<R>(query: Query, error: unknown, ended?: ErrorOptions): Promise<Effect<R>> {
-  try {
-    await query('ROLLBACK TO SAVEPOINT writefence_effect')
-    await query('RELEASE SAVEPOINT writefence_effect')
-  } catch (failure) {
-    if (ended !== undefined && hasEnded(failure)) throw new TransactionEnded(ended)
-    throw unavailable(error)
+class EffectFailed extends Error {
+  readonly at: 'callback' | 'end'
+
+  constructor(at: 'callback' | 'end', cause: unknown) {
+    super('the effect has failed', { cause })
+    this.at = at
   }
-  return { status: 'threw', error }
+}
+
+/** Takes back all of the unit. A connection that cannot is lost, and the effect's error with it. */
+async function undo(query: Query, { at, cause }: EffectFailed): Promise<void> {
+  try {
+    await query('ROLLBACK TO SAVEPOINT writefence_unit')
+  } catch (failure) {
+    if (at === 'callback' && hasEnded(failure)) throw new TransactionEnded({ cause })
+    throw unavailable(cause)
+  }
 }
 
 /** 25P01 no_active_sql_transaction, 3B001 invalid_savepoint_specification */
