@@ -136,10 +136,16 @@ describeEngine('a Redis Cluster', problem, () => {
       tx.call('RPUSH', `${tx.hashTag}log`, text)
     await guard.write(intent(1, 'x'), append('first'))
 
+    const open = proxy.open
     const cut = proxy.when(COMMIT.sha, 'cut_answer')
     const write = guard.write({ token: { jobId: 'job', generation: 1 } }, append('once'))
+    let hasFailed = false
+    write.catch(() => {
+      hasFailed = true
+    })
     await cut
-    // Only this conversation is cut: what would be sent again would arrive.
+    // Only one conversation is cut: what would be sent again would arrive.
+    await expect.poll(() => hasFailed || proxy.open < open, { interval: 5 }).toBe(true)
     proxy.resume()
     await expect(write).rejects.toMatchObject({ code: 'store_unavailable', retryable: false })
     await guard.write(intent(1, 'y'), append('next'))

@@ -38,6 +38,8 @@ interface Session {
   readonly link: RedisLink
   readonly opened: Promise<void>
   isOpen: boolean
+  /** Why it was ended: what all that waited on it are told. */
+  fault: unknown
 }
 
 export class RedisConnection {
@@ -68,16 +70,18 @@ export class RedisConnection {
   readonly run: RunScript = async (script, keys, args) => {
     this.assertOpen()
     const session = this.#attach()
-    const answer = inTime(this.#send(session, script, keys, args), this.#timeoutMs, () => {
-      this.#drop(session)
-      return new Error(`no answer within ${this.#timeoutMs} ms`)
-    })
+    const answer = inTime(
+      this.#send(session, script, keys, args),
+      this.#timeoutMs,
+      () => new Error(`no answer within ${this.#timeoutMs} ms`),
+    )
     this.#running.add(answer)
     try {
       return await answer
     } catch (error) {
-      if (!isReply(error) || isDemoted(error)) this.#drop(session)
-      throw unavailable(error)
+      if (isReply(error) && !isDemoted(error)) throw unavailable(error)
+      this.#drop(session, error)
+      throw unavailable(session.fault ?? error)
     } finally {
       this.#running.delete(answer)
     }
@@ -92,15 +96,15 @@ export class RedisConnection {
   async close(): Promise<void> {
     this.#closed = true
     await Promise.allSettled(this.#running)
-    if (this.#session !== undefined) this.#drop(this.#session)
+    if (this.#session !== undefined) this.#drop(this.#session, undefined)
   }
 
   #attach(): Session {
     const current = this.#session
     if (current !== undefined && (!current.isOpen || current.link.isReady)) return current
-    if (current !== undefined) this.#drop(current)
+    if (current !== undefined) this.#drop(current, undefined)
     const link = linkOf(this.#client, this.#timeoutMs)
-    const session: Session = { link, opened: this.#open(link), isOpen: false }
+    const session: Session = { link, opened: this.#open(link), isOpen: false, fault: undefined }
     session.opened.then(
       () => {
         session.isOpen = true
@@ -126,10 +130,11 @@ export class RedisConnection {
     return evaluate(link, script, keys, args)
   }
 
-  #drop(session: Session): void {
-    // All that waited on it come here; ending it once is enough.
+  #drop(session: Session, fault: unknown): void {
+    // All that waited on it come here, the first with the reason.
     if (this.#session !== session) return
     this.#session = undefined
+    session.fault = fault
     try {
       session.link.destroy()
     } catch {

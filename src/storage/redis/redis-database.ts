@@ -56,7 +56,7 @@ export interface RedisStoreOptions {
 /** One connection that belongs to a store, ended for good when it is lost. */
 export interface RedisLink {
   readonly isReady: boolean
-  connect(): Promise<unknown>
+  connect(): Promise<void>
   /** `key` says where a Cluster has the slot. */
   send(key: string, command: readonly (string | Buffer)[]): Promise<unknown>
   destroy(): void
@@ -102,12 +102,11 @@ function linkOfIoredis(client: IoredisClient, timeoutMs: number): RedisLink {
     ? [[], { ...shared, ...cluster, redisOptions }]
     : [{ ...shared, ...redisOptions }]
   const own = client.duplicate(...(overrides as never[])) as IoredisClient
-  own.on('error', ignore)
   return {
     get isReady() {
       return own.status === 'ready'
     },
-    connect: () => own.connect(),
+    connect: () => connected(own),
     send: (_, [command, ...args]) => own.call(String(command), args),
     destroy: () => own.disconnect(),
   }
@@ -121,12 +120,11 @@ function linkOfNode(client: NodeRedisClient, timeoutMs: number): RedisLink {
     ...PLAIN,
   }
   const own = client.duplicate(...([overrides] as never[])) as NodeRedisClient
-  own.on('error', ignore)
   return {
     get isReady() {
       return own.isReady
     },
-    connect: () => own.connect(),
+    connect: () => connected(own),
     send: (_, command) => own.sendCommand([...command]),
     destroy: () => own.destroy(),
   }
@@ -135,14 +133,13 @@ function linkOfNode(client: NodeRedisClient, timeoutMs: number): RedisLink {
 function linkOfNodeCluster(client: NodeRedisCluster): RedisLink {
   const overrides = { useReplicas: false, ...PLAIN }
   const own = client.duplicate(...([overrides] as never[])) as NodeRedisCluster
-  own.on('error', ignore)
-  let connecting: Promise<unknown> = Promise.resolve()
+  let connecting = Promise.resolve()
   return {
     get isReady() {
       return own.isOpen
     },
     connect() {
-      connecting = own.connect()
+      connecting = connected(own)
       return connecting
     },
     send: (key, command) => own.sendCommand(key, false, [...command]),
@@ -150,7 +147,7 @@ function linkOfNodeCluster(client: NodeRedisCluster): RedisLink {
       own.destroy()
       // Where it was still looking for its nodes, it connects to them all the same.
       const again = () => own.destroy()
-      connecting.then(again, again).catch(ignore)
+      connecting.then(again, again).catch(() => {})
     },
   }
 }
@@ -158,8 +155,21 @@ function linkOfNodeCluster(client: NodeRedisCluster): RedisLink {
 /** Options of node-redis that change what goes over the wire, or what comes back. */
 const PLAIN = { keyPrefix: undefined, commandOptions: {}, clientSideCache: undefined }
 
-/** Whoever waits for an answer hears of it; an event that nobody listens to ends the process. */
-function ignore(): void {}
+/**
+ * Connects. Why it failed is often said by an event only, and an event that nobody listens to would
+ * end the process.
+ */
+async function connected(own: Connectable): Promise<void> {
+  let told: Error | undefined
+  own.on('error', (error) => {
+    told ??= error
+  })
+  try {
+    await own.connect()
+  } catch (error) {
+    throw told ?? error
+  }
+}
 
 export function unavailable(error: unknown): StoreUnavailableError {
   if (error instanceof StoreUnavailableError) return error

@@ -109,9 +109,8 @@ export class RedisFenceStore implements FenceStore<RedisTransaction, 'async'> {
       const known = (fence ?? seen.view.fence)?.generation
       return { answer, effect: await this.#apply(unit, fence, action, commit, known) }
     }
-    const record = operationId === undefined ? NOTHING : action
-    if (fence !== undefined || record.kind !== 'none') {
-      await commit({ operationId, fence, record, reads: [], calls: [] })
+    if (fence !== undefined || action.kind !== 'none') {
+      await commit({ operationId, fence, record: action, reads: [], calls: [] })
     }
     return { answer, effect: undefined }
   }
