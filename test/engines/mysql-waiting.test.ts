@@ -103,6 +103,36 @@ describeEngine('MariaDB, waiting for a lock', bench.problem, () => {
     expect(answer).toMatchObject({ status: 'claimed', lease: { generation: 1 } })
   })
 
+  it('a repetition is told what is durable, and a refused claim writes nothing', async () => {
+    const store = bench.leases()
+    const revision = async () => {
+      const [rows] = await bench.pool.query('SELECT revision FROM writefence_lease')
+      return (rows as { revision: number }[])[0]?.revision ?? Number.NaN
+    }
+    const first = await store.claim({ ...request, leaseId: 'mine' })
+    if (first.status !== 'claimed') return expect.unreachable()
+    const before = await revision()
+    // What it repeats may have been committed by another session, and not be on the disk yet.
+    expect(await store.claim({ ...request, leaseId: 'mine' })).toEqual(first)
+    expect(await revision()).toBe(before + 1)
+    expect(await store.claim({ ...request, owner: 'other' })).toMatchObject({ status: 'held' })
+    expect(await store.release({ ...first.lease, owner: 'other' })).toMatchObject({
+      status: 'lost',
+    })
+    expect(await revision()).toBe(before + 1)
+    await store.complete(first.lease)
+    await store.complete(first.lease)
+    expect(await revision()).toBe(before + 3)
+  })
+
+  it('nothing is left of a question about a lease that nobody had', async () => {
+    const store = bench.leases()
+    const lease = { jobId: 'job', generation: 1, leaseId: 'mine', owner: 'worker' }
+    expect(await store.complete(lease)).toEqual({ status: 'lost', reason: 'unknown_job' })
+    expect(await store.forceRelease('job')).toBeUndefined()
+    expect((await bench.pool.query('SELECT * FROM writefence_lease'))[0]).toEqual([])
+  })
+
   it('R104: an operation that was applied while its twin waited is replayed', async () => {
     const twin = new WriteGuard(bench.fences())
     let waiting: Promise<unknown> | undefined
