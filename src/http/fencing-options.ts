@@ -56,7 +56,7 @@ export interface FencingOptions<Req> {
   readonly recordable?: ((status: number) => boolean | undefined) | undefined
   /** For `protect: 'handler'`: what an error status proves, `'unknown'` unless told. */
   readonly errorsMean?: 'unknown' | 'not_applied' | undefined
-  /** For `protect: 'handler'`: after how many milliseconds it is overdue; the guard's unless told. */
+  /** For `protect: 'handler'`: overdue after so many milliseconds; the guard's unless told. */
   readonly deadlineMs?: number | undefined
   /**
    * For `protect: 'handler'`: see `EffectOptions`. A result found out is replayed as JSON with

@@ -1,14 +1,11 @@
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import type { Request, Response } from 'express'
-import request from 'supertest'
+import type request from 'supertest'
 import { describe, expect, it } from 'vitest'
-import { fencing, fencingErrors } from 'writefence/express'
-import { bearing, destination, versions } from './harness.ts'
+import { versions } from './harness.ts'
+import { effectRoute, type Handler } from './routes.ts'
 
 const file = new URL(import.meta.url).pathname
-
-type Handler = (req: Request, res: Response) => unknown
 
 const answers: readonly (readonly [name: string, handler: Handler])[] = [
   ['R88: json, 201 with Location', (_, res) => res.location('/c/1').status(201).json({ a: 'é' })],
@@ -64,26 +61,7 @@ const answers: readonly (readonly [name: string, handler: Handler])[] = [
 ]
 
 describe.each(versions)("%s, protect: 'handler'", (_, express) => {
-  function setUp(handler: Handler, options: Parameters<typeof fencing>[1] = {}) {
-    const bank = destination()
-    const app = express()
-    let runs = 0
-    const counted: Handler = (req, res) => {
-      runs += 1
-      return handler(req, res)
-    }
-    app.use(express.json())
-    app.post('/bare', (req, res, next) => {
-      Promise.resolve(handler(req, res)).catch(next)
-    })
-    app.post('/', fencing(bank.guard, { protect: 'handler', ...options }), (req, res, next) => {
-      Promise.resolve(counted(req, res)).catch(next)
-    })
-    app.use(fencingErrors())
-    const post = (generation: number, id: string, path = '/') =>
-      request(app).post(path).set(bearing(generation, id)).redirects(0).buffer(true)
-    return { ...bank, app, post, runs: () => runs }
-  }
+  const setUp = (handler: Handler) => effectRoute(express, handler)
 
   describe.each(answers)('%s', (_name, handler) => {
     const essence = ({ status, body, text: sent, headers }: request.Response) => ({
@@ -98,7 +76,7 @@ describe.each(versions)("%s, protect: 'handler'", (_, express) => {
 
     it('is the same answer with a guard, and again on a retry, and runs once', async () => {
       const { post, runs } = setUp(handler)
-      const bare = await post(7, 'op', '/bare')
+      const bare = await post(7, 'op', {}, '/bare')
       const first = await post(7, 'op')
       const again = await post(7, 'op')
       const taken = await post(8, 'op')

@@ -1,11 +1,6 @@
-import type { Request, Response } from 'express'
-import request from 'supertest'
 import { describe, expect, it } from 'vitest'
-import { fencing, fencingErrors } from 'writefence/express'
-import { bearing, destination, faults, versions } from './harness.ts'
-
-type Handler = (req: Request, res: Response) => unknown
-type Options = NonNullable<Parameters<typeof fencing>[1]>
+import { destination, faults, versions } from './harness.ts'
+import { effectRoute, type Handler, type Options } from './routes.ts'
 
 const status =
   (code: number): Handler =>
@@ -18,24 +13,8 @@ const throws =
   }
 
 describe.each(versions)('%s, how a handler ends', (_, express) => {
-  function setUp(handler: Handler, options: Options = {}, guardOptions = {}) {
-    const bank = destination(guardOptions)
-    const app = express()
-    let runs = 0
-    app.use(express.json())
-    const fence = fencing(bank.guard, { protect: 'handler', ...options })
-    app.post('/', fence, (req, res, next) => {
-      runs += 1
-      new Promise((resolve) => resolve(handler(req, res))).catch(next)
-    })
-    app.use(fencingErrors())
-    app.use((error: { status?: number }, _req: Request, res: Response, _next: unknown) => {
-      res.status(error.status ?? 500).json({ failed: true })
-    })
-    const post = (generation = 7, id = 'op') =>
-      request(app).post('/').set(bearing(generation, id)).send({})
-    return { ...bank, app, fence, post, runs: () => runs }
-  }
+  const setUp = (handler: Handler, options: Options = {}, guardOptions = {}) =>
+    effectRoute(express, handler, options, destination(guardOptions))
 
   describe('an answer that proves that nothing was done', () => {
     it.each([
@@ -256,7 +235,7 @@ describe.each(versions)('%s, how a handler ends', (_, express) => {
     expect((await dropped.post()).text ?? '').toBe('')
   })
 
-  it('what the codec cannot spell is done all the same, is told, and is not run again', async () => {
+  it('what the codec cannot spell is done all the same, and is not run again', async () => {
     const codec = {
       encode: () => {
         throw new TypeError('not today')

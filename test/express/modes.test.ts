@@ -125,7 +125,7 @@ describe.each(versions)('%s, mode', (_, express) => {
     })
 
     describe.each(['write', 'handler'] as const)("protect: '%s'", (protect) => {
-      it('a job without a fence takes requests without a token, the first token ends that', async () => {
+      it('a job without a fence takes requests without a token, until the first', async () => {
         const { send, guard, runs } = setUp({ mode: 'once-fenced', protect, jobId })
         const seen = decisions()
         for (const count of [1, 2]) {
@@ -169,7 +169,7 @@ describe.each(versions)('%s, mode', (_, express) => {
       })
     })
 
-    it('the check is made in the transaction of the write: a token in between refuses it', async () => {
+    it('a write is checked in its transaction: a token in between refuses it', async () => {
       const [reached, go] = [signal(), signal()]
       const bank = destination()
       const fence = fencing(bank.guard, { mode: 'once-fenced', jobId })
