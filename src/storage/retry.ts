@@ -15,6 +15,7 @@ const LONGEST_PAUSE_MS = 200
  * Resolves with the first run that ends well. `isUndone` says that nothing of a failed run is left,
  * so that another one starts afresh; any other error, and that of the last run, is thrown as it is.
  * @param run is told whether it is the last one, so that it can settle for less than all
+ * @param attempts how many runs there are at the most
  */
 export async function retry<T>(
   run: (last: boolean) => Promise<T>,

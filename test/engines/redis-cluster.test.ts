@@ -1,5 +1,3 @@
-import { execFile } from 'node:child_process'
-import { promisify } from 'node:util'
 import { Cluster } from 'ioredis'
 import { createCluster } from 'redis'
 import { expect, it, onTestFinished } from 'vitest'
@@ -16,8 +14,7 @@ import { drivers } from './redis-bench.ts'
 import { RedisServer } from './redis-server.ts'
 import { TcpProxy } from './tcp-proxy.ts'
 
-const run = promisify(execFile)
-const problem = await problemOf(() => run('redis-cli', ['--version']))
+const problem = await problemOf(() => RedisServer.version())
 
 // Nodes take seconds to find each other.
 const patient = { timeout: 20_000 }
@@ -32,13 +29,17 @@ const clientOf = {
     createCluster({ rootNodes: ports.map((port) => ({ url: `redis://127.0.0.1:${port}` })) }),
 }
 
-/** Three masters that share the slots. */
-async function startCluster(): Promise<RedisServer[]> {
+/** Masters that share the slots, in their order. */
+async function startCluster(count: number): Promise<RedisServer[]> {
   const start = () => RedisServer.start('--cluster-enabled', 'yes')
-  const servers = await Promise.all([start(), start(), start()])
-  const ports = servers.map(({ port }) => port)
-  const addresses = ports.map((port) => `127.0.0.1:${port}`)
-  await run('redis-cli', ['--cluster', 'create', ...addresses, '--cluster-yes'])
+  const servers = await Promise.all(Array.from({ length: count }, start))
+  const share = Math.ceil(16384 / count)
+  for (const [i, { redis }] of servers.entries()) {
+    const last = Math.min((i + 1) * share, 16384) - 1
+    await redis.cluster('ADDSLOTSRANGE', i * share, last)
+    await redis.call('CLUSTER', 'SET-CONFIG-EPOCH', i + 1)
+    await redis.cluster('MEET', '127.0.0.1', servers[0]?.port ?? 0)
+  }
   for (const { redis } of servers) {
     await expect.poll(() => redis.cluster('INFO'), patient).toContain('cluster_state:ok')
   }
@@ -53,7 +54,7 @@ describeEngine('a Redis Cluster', problem, () => {
   it.each(drivers)(
     'by %s, all of a prefix is in one slot, its effects too',
     async (driver) => {
-      const ports = (await startCluster()).map(({ port }) => port)
+      const ports = (await startCluster(3)).map(({ port }) => port)
       const options = (prefix: string) => ({ prefix, timeoutMs: 3000 })
       // Prefixes enough that no node has them all.
       for (const prefix of ['eu', 'us', 'asia', 'africa']) {
@@ -88,7 +89,7 @@ describeEngine('a Redis Cluster', problem, () => {
   it.each(drivers)(
     'by %s, nodes that fall silent fail the calls, and no connection is left behind',
     async (driver) => {
-      const servers = await startCluster()
+      const servers = await startCluster(3)
       const ports = servers.map(({ port }) => port)
       const store = new RedisFenceStore(clientOf[driver](ports), { timeoutMs: 500 })
       await store.createSchema()
@@ -113,19 +114,15 @@ describeEngine('a Redis Cluster', problem, () => {
   )
 
   it.each(drivers)('by %s, a commit whose connection is cut is not sent twice', async (driver) => {
-    const start = () => RedisServer.start('--cluster-enabled', 'yes')
-    const [server, other] = await Promise.all([start(), start()])
-    await server.redis.cluster('ADDSLOTSRANGE', 0, 8191)
-    await other.redis.cluster('ADDSLOTSRANGE', 8192, 16383)
+    const [server, other] = await startCluster(2)
+    if (server === undefined || other === undefined) throw new Error('no cluster')
     const proxy = await TcpProxy.to('127.0.0.1', server.port)
     onTestFinished(() => proxy.close())
     // The address that the node gives of itself is the proxy's.
     await server.redis.config('SET', 'cluster-announce-ip', '127.0.0.1')
     await server.redis.config('SET', 'cluster-announce-port', proxy.port)
-    await other.redis.cluster('MEET', '127.0.0.1', server.port)
-    for (const { redis } of [server, other]) {
-      await expect.poll(() => redis.cluster('INFO'), patient).toContain('cluster_state:ok')
-    }
+    const slots = () => other.redis.cluster('SLOTS')
+    await expect.poll(async () => JSON.stringify(await slots()), patient).toContain(`${proxy.port}`)
     const prefix = 'eu'
     expect(await server.redis.cluster('KEYSLOT', prefix)).toBeLessThan(8192)
     const store = new RedisFenceStore(clientOf[driver]([proxy.port, other.port]), { prefix })

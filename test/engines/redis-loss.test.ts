@@ -1,6 +1,4 @@
-import { execFile } from 'node:child_process'
 import { createServer } from 'node:net'
-import { promisify } from 'node:util'
 import { expect, it, onTestFinished } from 'vitest'
 import { StoreUnavailableError, WriteGuard, type WriteIntent } from 'writefence'
 import { RedisFenceStore, RedisLeaseStore, type RedisTransaction } from 'writefence/redis'
@@ -9,7 +7,7 @@ import { clientOf } from './redis-bench.ts'
 import { RedisServer } from './redis-server.ts'
 import { TcpProxy } from './tcp-proxy.ts'
 
-const problem = await problemOf(() => promisify(execFile)('redis-server', ['--version']))
+const problem = await problemOf(() => RedisServer.version())
 
 function storesOn({ url }: { url: string }) {
   const fences = new RedisFenceStore(clientOf('ioredis', url), { timeoutMs: 2000 })

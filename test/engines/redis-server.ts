@@ -1,11 +1,12 @@
 /** A Redis server of the test's own, which it may flush, kill, restore and starve. */
 
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
 import { onTestFinished } from 'vitest'
 
@@ -30,6 +31,11 @@ export class RedisServer {
     this.port = port
     this.folder = folder
     this.#args = args
+  }
+
+  /** @throws Error where there is no redis-server that could be started */
+  static async version(): Promise<string> {
+    return (await promisify(execFile)('redis-server', ['--version'])).stdout
   }
 
   /** Starts one that is gone after the test; `args` are options of redis-server. */
