@@ -60,6 +60,21 @@ describeEngine('effects on MariaDB', bench.problem, () => {
       expect(seats).toEqual([{ taken: 2 }, { taken: 2 }])
     })
 
+    it('since a row has changed that they see as it was are run again', async () => {
+      await bench.pool.query('CREATE TABLE stock (id INT PRIMARY KEY, taken INT NOT NULL)')
+      await bench.pool.query('INSERT INTO stock VALUES (1, 0)')
+      const take = 'UPDATE stock SET taken = taken + 1'
+      const pool = bench.connect({}, 'SET innodb_snapshot_isolation = 1')
+      let runs = 0
+      await new WriteGuard(bench.fences({ pool })).write(intent(2, 'x'), async (tx) => {
+        runs += 1
+        if (runs === 1) await bench.pool.query(take)
+        await tx.query(take)
+      })
+      expect(runs).toBe(2)
+      expect((await bench.pool.query('SELECT taken FROM stock'))[0]).toEqual([{ taken: 2 }])
+    })
+
     it('a few times are left out in the end: busy, and the fence stands', async () => {
       let runs = 0
       const write = guard.write(intent(5, 'x'), async (tx) => {

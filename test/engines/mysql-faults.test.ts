@@ -29,7 +29,8 @@ async function assertHealthy(pool: Pool, limit = 4): Promise<void> {
 /** How many sessions on the database the server has, besides that of the test. */
 async function sessions(): Promise<number> {
   const [rows] = await bench.pool.query(
-    'SELECT COUNT(*) AS count FROM information_schema.PROCESSLIST WHERE DB = ? AND ID <> CONNECTION_ID()',
+    `SELECT COUNT(*) AS count FROM information_schema.PROCESSLIST
+     WHERE DB = ? AND ID <> CONNECTION_ID()`,
     [bench.database],
   )
   return Number((rows as { count: number }[])[0]?.count)

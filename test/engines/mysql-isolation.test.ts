@@ -1,9 +1,10 @@
-import type { PoolConnection } from 'mysql2/promise'
+import { type Connection, createConnection, type PoolConnection } from 'mysql2/promise'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { WriteGuard, type WriteIntent } from 'writefence'
 import { fenceStoreLaws, leaseStoreLaws } from 'writefence/conformance'
+import { MysqlFenceStore } from 'writefence/mysql'
 import { describeEngine } from './engine.ts'
-import { MysqlBench } from './mysql-bench.ts'
+import { address, MysqlBench } from './mysql-bench.ts'
 
 type Guard = WriteGuard<PoolConnection, 'async'>
 
@@ -160,6 +161,40 @@ describeEngine('MariaDB, isolation', bench.problem, () => {
     await expect(joined).rejects.toThrow(TypeError)
     connection.release()
     expect([await bench.log(), await guard.inspect('job')]).toEqual([[], undefined])
+  })
+
+  it('within what is no connection of promises is a TypeError', async () => {
+    const guard = new WriteGuard(bench.fences())
+    const pool = bench.connect()
+    const callbacks = (await pool.getConnection()).connection
+    for (const tx of [undefined, {}, callbacks, pool] as PoolConnection[]) {
+      await expect(guard.within(tx, intent(1), () => 'late')).rejects.toThrow(TypeError)
+    }
+    expect(await guard.inspect('job')).toBeUndefined()
+  })
+
+  it('within a connection that is of no pool', async () => {
+    const guard = new WriteGuard(new MysqlFenceStore<Connection>(bench.connect()))
+    const connection = await createConnection({ ...address, database: bench.database })
+    await connection.beginTransaction()
+    await guard.within(connection, intent(1, 'x'), (tx) => bench.append(tx, 'x'))
+    await connection.commit()
+    await connection.end()
+    expect(await bench.log()).toEqual(['x'])
+  })
+
+  it('a transaction that was left open on a connection of the pool is in nobody’s way', async () => {
+    const pool = bench.connect({ connectionLimit: 1 }, 'SET autocommit = 0')
+    const guard = new WriteGuard(bench.fences({ pool }))
+    for (const call of [
+      () => guard.advance(intent(1).token),
+      () => guard.inspect('job'),
+      () => guard.prune({ olderThanMs: 0 }),
+      () => bench.leases({ pool }).list(),
+    ]) {
+      await pool.query('SELECT COUNT(*) FROM log')
+      await call()
+    }
   })
 
   it('a connection that commits nothing by itself is inside a transaction', async () => {

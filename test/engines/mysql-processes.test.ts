@@ -33,7 +33,7 @@ describeEngine('MariaDB and processes that', bench.problem, () => {
     expect(await bench.log()).toEqual(['of 8'])
   })
 
-  it('R71: are killed in the middle of a write: nothing of it is left, and nobody waits', async () => {
+  it('R71: are killed in the middle of a write: nothing is left, and nobody waits', async () => {
     const child = await holding()
     child.process.kill('SIGKILL')
     await child.ended

@@ -22,7 +22,8 @@ async function serverTime(): Promise<number> {
 /** Whom the server calls which connection of the pool. */
 async function connectionOf(pool: Pool): Promise<unknown> {
   const [rows] = await pool.query(
-    'SELECT CONNECTION_ID() AS id, @@innodb_lock_wait_timeout AS wait, @@idle_transaction_timeout AS idle',
+    `SELECT CONNECTION_ID() AS id, @@innodb_lock_wait_timeout AS wait,
+     @@idle_transaction_timeout AS idle`,
   )
   return rows
 }

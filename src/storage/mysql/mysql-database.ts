@@ -43,6 +43,7 @@ export interface MysqlStoreOptions {
   readonly tablePrefix?: string | undefined
 }
 
+/** What a fence store takes besides; every time is in milliseconds. */
 export interface MysqlFenceStoreOptions extends MysqlStoreOptions {
   /** How long the callback of a write may take; 30 000 unless told. It holds the job meanwhile. */
   readonly effectTimeoutMs?: number | undefined
@@ -74,13 +75,20 @@ export function checkMysqlOptions(options: MysqlStoreOptions): MysqlSettings {
 
 /** @throws TypeError for what is no pool of promises */
 export function checkMysqlPool(pool: unknown): void {
-  const has = (name: string) => typeof (pool as Record<string, unknown> | null)?.[name]
-  if (typeof pool !== 'object' || has('getConnection') !== 'function') {
-    throw new TypeError('pool must be a pool of mysql2/promise')
-  }
-  if (has('promise') === 'function') {
-    throw new TypeError('pool takes callbacks: pass pool.promise(), or one of mysql2/promise')
-  }
+  checkPromises('pool', pool, 'getConnection')
+}
+
+/** @throws TypeError for what is no connection of promises */
+export function checkMysqlConnection(connection: unknown): void {
+  checkPromises('tx', connection, 'query')
+}
+
+/** What takes callbacks has the method as well, but answers nothing that can be awaited. */
+function checkPromises(name: string, value: unknown, method: string): void {
+  const has = (member: string) =>
+    typeof value === 'object' && value !== null && typeof Reflect.get(value, member) === 'function'
+  if (!has(method)) throw new TypeError(`${name} must come from mysql2/promise`)
+  if (has('promise')) throw new TypeError(`${name} takes callbacks: pass ${name}.promise()`)
 }
 
 /**

@@ -225,7 +225,8 @@ export class MysqlFenceStatements {
   /** What depends on the status; all of it is said, so that nothing of an older record is left. */
   #columnsOf(change: OperationChange): string {
     const columns = (attempt: string, deadline: string, appliedAt: string, result: string) =>
-      `attempt_id = ${attempt}, deadline = ${deadline}, applied_at = ${appliedAt}, result = ${result}`
+      `attempt_id = ${attempt}, deadline = ${deadline}, applied_at = ${appliedAt},
+       result = ${result}`
     switch (change.status) {
       case 'in_flight':
         return columns(

@@ -13,6 +13,7 @@ import type {
 import { checkDuration } from '../../options.ts'
 import { Turns } from '../turns.ts'
 import {
+  checkMysqlConnection,
   checkMysqlOptions,
   checkMysqlPool,
   isSavepointGone,
@@ -27,7 +28,7 @@ import { FENCE_SCHEMA } from './mysql-schema.ts'
 import type { MysqlSession } from './mysql-session.ts'
 import { MysqlTables } from './mysql-tables.ts'
 import { MysqlTransactions } from './mysql-transactions.ts'
-import { EffectLost, MysqlUnitRunner, newSavepoint } from './mysql-unit-runner.ts'
+import { EffectLost, MysqlUnitRunner, newSavepoint } from './mysql-unit.ts'
 
 /**
  * The fence in the database that the effects go to: check, fence, record and effect in one
@@ -95,7 +96,8 @@ export class MysqlFenceStore<Connection extends MysqlConnection = MysqlConnectio
    * `tx` is a connection inside a transaction, at any isolation level. What the transaction saw
    * before the job last changed is not enough to write on: then it is refused, to be repeated.
    */
-  within<A, R>(tx: Connection, unit: Unit<Connection, 'async', A, R>): Promise<Done<A, R>> {
+  async within<A, R>(tx: Connection, unit: Unit<Connection, 'async', A, R>): Promise<Done<A, R>> {
+    checkMysqlConnection(tx)
     return this.#turns.take(tx, () => this.#join(tx, unit))
   }
 
@@ -153,7 +155,7 @@ export class MysqlFenceStore<Connection extends MysqlConnection = MysqlConnectio
     })
   }
 
-  /** The pool stays open. */
+  /** Refuses later calls and those that wait for a connection; the pool stays open. */
   async close(): Promise<void> {
     this.#transactions.close()
   }

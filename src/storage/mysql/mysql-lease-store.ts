@@ -77,7 +77,7 @@ export class MysqlLeaseStore extends RuledLeaseStore {
     })
   }
 
-  /** The pool stays open. */
+  /** Refuses later calls and those that wait for a connection; the pool stays open. */
   async close(): Promise<void> {
     this.#transactions.close()
   }

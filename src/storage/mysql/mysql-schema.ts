@@ -9,12 +9,12 @@ export interface MysqlSchema {
   readonly sql: readonly string[]
 }
 
-// An id has at most 255 code points, of up to four bytes each. VARBINARY, since it is compared byte
-// by byte: the binary collations ignore spaces at the end on MariaDB, and have other names on MySQL.
-// Three of them in a key take 3066 of the 3072 bytes that InnoDB allows.
+// An id has at most 255 code points, of up to four bytes each. VARBINARY is compared byte by byte;
+// the binary collations ignore spaces at the end, or have one name on MariaDB and another on MySQL.
+// Three ids in a key take 3066 of the 3072 bytes that InnoDB allows.
 const ID = 'VARBINARY(1020)'
 
-// Not left to the server's defaults: other engines have no transactions, other formats shorter keys.
+// Not left to the server: other engines have no transactions, other row formats shorter keys.
 const STORED =
   'ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET = ascii COLLATE = ascii_bin'
 

@@ -1,4 +1,4 @@
-/** One connection while a store uses it: statements that are bounded in time, and what they answer. */
+/** One connection while a store uses it: statements that are bounded in time, and their answers. */
 
 // Bound at load time: fake timers in a user's tests must not stop his database.
 import { clearTimeout, setTimeout } from 'node:timers'

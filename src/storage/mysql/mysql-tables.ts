@@ -122,7 +122,8 @@ export class MysqlTables {
 async function readServer(session: MysqlSession): Promise<MysqlServer> {
   const [row] = await session.rows<'version' | 'packet' | 'durable'>(
     `SELECT VERSION() AS version, @@max_allowed_packet AS packet,
-       @@innodb_flush_log_at_trx_commit IN (1, 3) AND NOT (@@log_bin AND @@sync_binlog <> 1) AS durable`,
+       @@innodb_flush_log_at_trx_commit IN (1, 3)
+         AND NOT (@@log_bin AND @@sync_binlog <> 1) AS durable`,
   )
   const version = toText(row?.version) ?? ''
   const kind = version.includes('MariaDB') ? 'MariaDB' : 'MySQL'

@@ -29,14 +29,25 @@ export type Work<Connection extends MysqlConnection, T> = (
   last: boolean,
 ) => Promise<Ended<T>>
 
-/** How a transaction begins. */
+/**
+ * How a transaction begins. One that a user has left open on a connection of his pool is committed
+ * by that; where its isolation is to be set, this has to be said.
+ */
 const BEGIN = {
   /** Isolated as the session is. Said to write, since a session may be set to read only. */
   write: ['START TRANSACTION READ WRITE'],
   /** One snapshot, which waits for nobody and holds nobody up, whatever the session is set to. */
-  read: ['SET TRANSACTION ISOLATION LEVEL REPEATABLE READ', 'START TRANSACTION READ ONLY'],
+  read: [
+    'COMMIT',
+    'SET TRANSACTION ISOLATION LEVEL REPEATABLE READ',
+    'START TRANSACTION READ ONLY',
+  ],
   /** Without locks on the gaps between rows, which would stop the inserts of live traffic. */
-  sweep: ['SET TRANSACTION ISOLATION LEVEL READ COMMITTED', 'START TRANSACTION READ WRITE'],
+  sweep: [
+    'COMMIT',
+    'SET TRANSACTION ISOLATION LEVEL READ COMMITTED',
+    'START TRANSACTION READ WRITE',
+  ],
 } as const
 
 export class MysqlTransactions<Connection extends MysqlConnection> {

@@ -79,7 +79,7 @@ export class MysqlUnitRunner<Connection extends MysqlConnection> {
     return ended(undefined)
   }
 
-  /** The record goes in before the effect: should the effect commit by itself, its record is there. */
+  /** The record goes in before the effect: should that commit by itself, its record is there. */
   async #runEffect<A, R>(
     session: MysqlSession<Connection>,
     { job, operationId, effect }: Unit<Connection, 'async', A, R>,
@@ -124,7 +124,7 @@ export function newSavepoint(): string {
   return `writefence_${savepoints}`
 }
 
-/** @throws EffectLost where there is nothing left to undo, the driver's error where it cannot tell */
+/** @throws EffectLost where nothing is left to undo, StoreUnavailableError where it cannot tell */
 async function undo(session: MysqlSession, savepoint: string, error: unknown): Promise<void> {
   if (!session.usable) throw error
   try {
