@@ -1,7 +1,9 @@
 import type { Request, Response } from 'express'
 import request from 'supertest'
 import { describe, expect, it } from 'vitest'
+import { WriteGuard } from 'writefence'
 import { fencing, fencingErrors } from 'writefence/express'
+import { SqliteFenceStore } from 'writefence/sqlite'
 import { bearing, decisions, destination, faults, signal, versions } from './harness.ts'
 
 type Options = NonNullable<Parameters<typeof fencing>[1]>
@@ -108,6 +110,34 @@ describe.each(versions)('%s, mode', (_, express) => {
       const { send } = setUp({ mode: 'report' })
       const answer = await send({})
       expect([answer.status, answer.body.code]).toEqual([428, 'token_required'])
+    })
+
+    it('only what is stale or conflicting leaves the fence where it is', async () => {
+      const { send, guard } = setUp({ mode: 'report' })
+      await guard.seal({ jobId: 'job', generation: 7 })
+      const seen = decisions()
+      expect((await send(bearing(8, 'op'))).status).toBe(201)
+      expect((await guard.inspect('job'))?.highestGeneration).toBe(8)
+      expect(seen.map(({ verb, decision }) => [verb, decision])).toEqual([
+        ['advance', 'advanced'],
+        ['write', 'sealed'],
+      ])
+    })
+
+    it('a generation that comes in between does not make it refuse', async () => {
+      const { db } = destination()
+      class Overtaken extends SqliteFenceStore {
+        override async view(...job: Parameters<SqliteFenceStore['view']>) {
+          const seen = await super.view(...job)
+          await guard.advance({ jobId: 'job', generation: 8 })
+          return seen
+        }
+      }
+      const guard = new WriteGuard(new Overtaken(db))
+      const app = express()
+      app.post('/', fencing(guard, { mode: 'report' }), (_req, res) => res.status(201).end())
+      expect((await request(app).post('/').set(bearing(7, 'op'))).status).toBe(201)
+      expect((await guard.inspect('job'))?.highestGeneration).toBe(8)
     })
 
     it('a success without a write is told, and let through', async () => {
