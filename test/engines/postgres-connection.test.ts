@@ -175,6 +175,18 @@ describeEngine('PostgreSQL, connections that fail', bench.problem, () => {
     expect((await pool.query('SELECT 1')).rows).toHaveLength(1)
   })
 
+  it('a call that waits for a connection when its store is closed is withdrawn', async () => {
+    const pool = bench.connect({ max: 1 })
+    const store = bench.fences({ pool })
+    const taken = await pool.connect()
+    const waiting = errorOf(new WriteGuard(store).write(intent(), effect))
+    await store.close()
+    taken.release()
+    expect(await waiting).toMatchObject({ message: 'the store is closed' })
+    expect(await bench.log()).toEqual([])
+    expect([pool.idleCount, pool.waitingCount]).toEqual([1, 0])
+  })
+
   it('R128: a pool that is ended is unavailable', async () => {
     const pool = bench.connect()
     const store = bench.leases({ pool })

@@ -1,5 +1,6 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { PoolClient } from 'pg'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { WriteGuard, type WriteIntent } from 'writefence'
 import { describeEngine } from './engine.ts'
 import { PostgresBench } from './postgres-bench.ts'
@@ -13,6 +14,15 @@ const intent = (generation: number, operationId?: string, jobId = 'job'): WriteI
 
 function guardOf(options: Parameters<typeof bench.fences>[0] = {}) {
   return new WriteGuard(bench.fences(options))
+}
+
+/** The faults that are published during the test. */
+function faults(): unknown[] {
+  const told: unknown[] = []
+  const listen = (fault: unknown) => void told.push(fault)
+  subscribe('writefence:fault', listen)
+  onTestFinished(() => void unsubscribe('writefence:fault', listen))
+  return told
 }
 
 /** The error of a write that must fail, and whether the fence was kept, for the next generation. */
@@ -99,7 +109,9 @@ describeEngine('PostgreSQL, what an effect may do to its transaction', bench.pro
       await bench.append(tx, 'committed')
       await tx.query('COMMIT')
     }
+    const told = faults()
     const error = await failureOf(guard, commits)
+    expect(told).toMatchObject([{ fault: 'transaction_ended_by_callback', jobId: 'job' }])
     expect(error).toMatchObject({ name: 'TypeError', message: /COMMIT and ROLLBACK/ })
     expect(await guard.write(intent(2, 'x'), commits)).toMatchObject({ status: 'replayed' })
     expect(await bench.log()).toEqual(['committed'])

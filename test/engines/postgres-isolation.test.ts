@@ -30,23 +30,25 @@ const sessions = [
 let pools = 0
 
 /** A pool whose sessions differ from those of the pool before in isolation and time zone. */
-function connect() {
+function connect(more = '') {
   pools += 1
-  return bench.connect({ options: sessions[pools % 2] })
+  return bench.connect({ options: `${sessions[pools % 2]} ${more}` })
 }
 
+const readOnly = '-c default_transaction_read_only=on'
+
 describeEngine('PostgreSQL, isolation', bench.problem, () => {
-  describe('R04, R113: with other defaults for isolation and time zone in each pool', () => {
+  describe('R04, R113: with other defaults of isolation and time zone in each pool', () => {
     it.each(leaseStoreLaws)('lease store: $name', async (law) => {
       await bench.empty()
-      await law.run({ open: async (now) => bench.leases({ now, pool: connect() }) })
+      await law.run({ open: async (now) => bench.leases({ now, pool: connect(readOnly) }) })
     })
 
     it.each(fenceStoreLaws)('fence store: $name', async (law) => {
       await bench.empty()
       const user = connect()
       await law.run({
-        open: async (now) => bench.fences({ now, pool: connect() }),
+        open: async (now) => bench.fences({ now, pool: connect(readOnly) }),
         append: (tx, text) => bench.append(tx, text),
         log: () => bench.log(),
         transaction: (body) => bench.transaction(body, { pool: user }),

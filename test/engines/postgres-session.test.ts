@@ -57,6 +57,28 @@ describeEngine('PostgreSQL, sessions and values', bench.problem, () => {
     expect(await bench.log()).toEqual(['next'])
   })
 
+  it('a statement of an effect that was given up ends at the server too', async () => {
+    const pool = bench.connect({ application_name: bench.schema })
+    const limits = { timeoutMs: 200, effectTimeoutMs: 200 }
+    const guard = new WriteGuard(bench.fences({ pool, ...limits }))
+    const slow = guard.write(intent(1), (tx) => tx.query('SELECT pg_sleep(600)'))
+    await expect(slow).rejects.toThrow()
+    await bench.untilGone()
+  })
+
+  it('what changes nothing leaves nothing behind, not even an empty row', async () => {
+    const guard = new WriteGuard(bench.fences())
+    const operation = { jobId: 'job', operationId: 'x' }
+    expect(await guard.resolve(operation, { status: 'not_applied' })).toEqual({
+      status: 'unknown_operation',
+    })
+    const lease = { jobId: 'job', generation: 1, leaseId: 'a', owner: 'w', ttlMs: 1000 }
+    expect(await bench.leases().renew(lease)).toEqual({ status: 'lost', reason: 'unknown_job' })
+    const { rows } = await bench.pool.query(`SELECT FROM writefence_fence
+      UNION ALL SELECT FROM writefence_lease`)
+    expect(rows).toEqual([])
+  })
+
   it('R46, R67: the longest ids there are fit, all three at once', async () => {
     const [scope, jobId, operationId, leaseId] = [longest(1), longest(2), longest(3), longest(4)]
     const guard = new WriteGuard(bench.fences())
