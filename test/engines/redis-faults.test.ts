@@ -1,9 +1,6 @@
-import { createServer } from 'node:net'
-import { Redis } from 'ioredis'
-import { createClient, RESP_TYPES } from 'redis'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { StoreUnavailableError, WriteGuard, type WriteIntent } from 'writefence'
-import { RedisFenceStore, RedisLeaseStore, type RedisTransaction } from 'writefence/redis'
+import { RedisFenceStore, type RedisTransaction } from 'writefence/redis'
 import { COMMIT, PRUNE, STATUS, VIEW } from '../../src/storage/redis/redis-fence-scripts.ts'
 import { PUT } from '../../src/storage/redis/redis-lease-statements.ts'
 import { describeEngine } from './engine.ts'
@@ -12,7 +9,8 @@ import { TcpProxy } from './tcp-proxy.ts'
 
 const bench = await RedisBench.open()
 const { redis } = bench
-const timeoutMs = 300
+// Long enough for a busy machine to get as far as the fault, short enough to wait for.
+const timeoutMs = 1000
 
 function intent(generation: number, operationId?: string, jobId = 'job'): WriteIntent {
   return { token: { jobId, generation, leaseId: 'a' }, operationId }
@@ -34,24 +32,28 @@ for (const driver of drivers) {
     let proxy: TcpProxy
     let url: string
     let guard: WriteGuard<RedisTransaction, 'async'>
+    /** The same, but soon out of patience. */
+    let hasty: WriteGuard<RedisTransaction, 'async'>
     const append = (text: string) => (tx: RedisTransaction) => bench.append(tx, text)
 
     beforeEach(async () => {
       proxy = await TcpProxy.to(bench.host.host, bench.host.port)
       onTestFinished(() => proxy.close())
       url = `redis://127.0.0.1:${proxy.port}`
-      guard = new WriteGuard(await bench.fences({ driver, url, timeoutMs }))
+      guard = new WriteGuard(await bench.fences({ driver, url }))
+      hasty = new WriteGuard(await bench.fences({ driver, url, timeoutMs }))
       // From here on the server knows the scripts by their digests.
       await guard.write(intent(1, 'first'), append('first'))
+      await hasty.advance(intent(1).token)
     })
 
     it('a commit that hangs is given up, and never lands after that', async () => {
       const hung = proxy.when(COMMIT.sha, 'hang')
-      const write = guard.write(intent(1, 'x'), append('late'))
+      const write = hasty.write(intent(1, 'x'), append('late'))
       await hung
       await expect(write).rejects.toMatchObject({ code: 'store_unavailable', retryable: true })
       // The proxy has delivered what it held back when the connection was destroyed.
-      await expect.poll(() => proxy.open).toBe(0)
+      await expect.poll(() => proxy.open).toBe(1)
       proxy.resume()
       expect((await guard.write(intent(1, 'y'), append('next'))).status).toBe('applied')
       expect(await bench.log()).toEqual(['first', 'next'])
@@ -60,7 +62,7 @@ for (const driver of drivers) {
 
     it('a commit whose answer is lost is not known, and is recognised when repeated', async () => {
       const lost = proxy.when(COMMIT.sha, 'lose_answers')
-      const write = guard.write(intent(1, 'x'), append('once'))
+      const write = hasty.write(intent(1, 'x'), append('once'))
       await lost
       await expect(write).rejects.toBeInstanceOf(StoreUnavailableError)
       proxy.resume()
@@ -82,14 +84,14 @@ for (const driver of drivers) {
     it('a server that falls silent fails all that waits, and is found again', async () => {
       const hung = proxy.when(VIEW.sha, 'hang')
       const jobs = Array.from({ length: 20 }, (_, i) => `job ${i}`)
-      const writes = jobs.map((jobId) => guard.write(intent(1, 'x', jobId), append('late')))
+      const writes = jobs.map((jobId) => hasty.write(intent(1, 'x', jobId), append('late')))
       await hung
       const ended = await Promise.allSettled(writes)
       for (const one of ended) {
         expect(one).toMatchObject({ status: 'rejected', reason: { code: 'store_unavailable' } })
       }
       proxy.resume()
-      await guard.write(intent(1, 'y'), append('next'))
+      await hasty.write(intent(1, 'y'), append('next'))
       expect(await bench.log()).toEqual(['first', 'next'])
     })
 
@@ -103,7 +105,7 @@ for (const driver of drivers) {
       expect(proxy.accepted).toBe(dropped + 1)
     })
 
-    it('R116: a thousand failing calls leave one connection, as before, and no warning', async () => {
+    it('R116: a thousand failing calls leave one connection and no warning', async () => {
       const warnings: Error[] = []
       const keep = (warning: Error) => warnings.push(warning)
       process.on('warning', keep)
@@ -118,27 +120,26 @@ for (const driver of drivers) {
       }
       proxy.resume()
       await Promise.all(Array.from({ length: 100 }, (_, i) => guard.judge(intent(1, `op ${i}`))))
-      expect(proxy.open).toBe(1)
+      expect(proxy.open).toBe(2)
       expect(warnings).toEqual([])
     })
 
-    it('R116: a thousand callbacks that throw leave one connection, and no turn taken', async () => {
-      const patient = new WriteGuard(await bench.fences({ driver, url }))
+    it('R116: a thousand callbacks that throw leave one connection and no turn', async () => {
       const boom = new Error('boom')
       const calls = Array.from({ length: 1000 }, (_, i) =>
-        patient.write(intent(1, `op ${i}`, `job ${i % 10}`), () => {
+        guard.write(intent(1, `op ${i}`, `job ${i % 10}`), () => {
           throw boom
         }),
       )
       const ended = await Promise.allSettled(calls)
       expect(ended.every((one) => one.status === 'rejected' && one.reason === boom)).toBe(true)
       expect(proxy.open).toBe(2)
-      await patient.write(intent(1, 'x'), append('next'))
+      await guard.write(intent(1, 'x'), append('next'))
       expect(await bench.log()).toEqual(['first', 'next'])
     })
 
     it('R02: a claim that is delayed for longer than its ttl starts over', async () => {
-      const leases = await bench.leases({ driver, url, timeoutMs: 5000 })
+      const leases = await bench.leases({ driver, url })
       await leases.raise('warm up', 1)
       const hung = proxy.when(PUT.sha, 'hang')
       const claim = leases.claim({ jobId: 'job', owner: 'w', ttlMs: 100 })
@@ -155,9 +156,8 @@ for (const driver of drivers) {
     })
 
     it('a write that is delayed, but not for too long, is committed', async () => {
-      const patient = new WriteGuard(await bench.fences({ driver, url, timeoutMs: 5000 }))
       const hung = proxy.when(COMMIT.sha, 'hang')
-      const write = patient.write(intent(1, 'x'), append('late'))
+      const write = guard.write(intent(1, 'x'), append('late'))
       await hung
       proxy.resume()
       expect((await write).status).toBe('applied')
@@ -168,7 +168,7 @@ for (const driver of drivers) {
       const perform = () => new Promise<void>((resolve) => (settle = resolve))
       const effect = guard.effect(intent(1, 'x'), perform)
       await expect.poll(() => guard.unsettled()).toHaveLength(1)
-      const other = new WriteGuard(await bench.fences({ driver, url, timeoutMs: 5000 }))
+      const other = new WriteGuard(await bench.fences({ driver, url }))
       const hung = proxy.when(STATUS.sha, 'hang')
       const listed = other.unsettled()
       await hung
@@ -180,7 +180,7 @@ for (const driver of drivers) {
 
     it('a prune that is delayed spares what was applied anew in the meantime', async () => {
       let now = 1000
-      const slow = await bench.fences({ driver, url, timeoutMs: 5000, now: () => now })
+      const slow = await bench.fences({ driver, url, now: () => now })
       const fast = await bench.fences({ driver, now: () => now })
       await new WriteGuard(fast).prune({ olderThanMs: 0 })
       await new WriteGuard(fast).write(intent(1, 'x'), append('x'))
@@ -220,95 +220,7 @@ for (const driver of drivers) {
       const log = await bench.log()
       expect(log).toEqual(ended.status === 'fulfilled' ? ['first', 'under way'] : ['first'])
       await expect(closing.judge(intent(1))).rejects.toThrow('the store is closed')
-      await expect.poll(() => proxy.open).toBe(1)
-    })
-  })
-
-  describeEngine(`a Redis that cannot be used, by ${driver}`, bench.problem, () => {
-    const calls = async (url: string) => {
-      const fences = new RedisFenceStore(bench.client(driver, url), { timeoutMs })
-      const leases = new RedisLeaseStore(bench.client(driver, url), { timeoutMs })
-      onTestFinished(async () => void (await Promise.all([fences.close(), leases.close()])))
-      const guard = new WriteGuard(fences)
-      const effect = async () => expect.unreachable('it ran')
-      return Promise.allSettled([
-        fences.createSchema(),
-        leases.createSchema(),
-        guard.write(intent(1, 'x'), effect),
-        guard.effect(intent(1, 'x'), effect),
-        leases.claim({ jobId: 'job', owner: 'w', ttlMs: 1000 }),
-      ])
-    }
-
-    it('a port where nobody listens, wrong credentials, a server that says nothing', async () => {
-      const mute = createServer((socket) => socket.on('error', () => {}))
-      await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve))
-      onTestFinished(() => void mute.close())
-      const address = mute.address()
-      const port = typeof address === 'object' ? address?.port : 0
-      const { host, port: real } = bench.host
-      const urls = {
-        'redis://127.0.0.1:1': 'ECONNREFUSED',
-        [`redis://nobody:wrong@${host}:${real}`]: 'WRONGPASS',
-        [`redis://127.0.0.1:${port}`]: 'no answer within 300 ms',
-      }
-      for (const [url, reason] of Object.entries(urls)) {
-        for (const one of await calls(url)) {
-          expect(one, url).toMatchObject({ status: 'rejected' })
-          if (one.status === 'fulfilled') continue
-          expect(one.reason, url).toBeInstanceOf(StoreUnavailableError)
-          expect(one.reason.cause, url).toBeInstanceOf(Error)
-          expect(one.reason.message, url).toContain(reason)
-        }
-      }
-    })
-
-    it('options of the client that change keys or replies do not reach the stores', async () => {
-      const odd = {
-        ioredis: () =>
-          new Redis(bench.url, {
-            lazyConnect: true,
-            keyPrefix: 'odd:',
-            stringNumbers: true,
-            commandTimeout: 1,
-            replyMapping: 'resp3',
-          }),
-        'node-redis': () =>
-          createClient({
-            url: bench.url,
-            keyPrefix: 'odd:',
-            commandOptions: {
-              typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer, [RESP_TYPES.NUMBER]: String },
-            },
-          }),
-      }
-      const { prefix } = bench
-      const store = new RedisFenceStore(odd[driver](), { prefix })
-      onTestFinished(() => store.close())
-      await store.createSchema()
-      const guard = new WriteGuard(store)
-      await redis.set(bench.key('n'), 5)
-      const { result } = await guard.write(intent(7, 'x'), async (tx) => {
-        tx.call('INCR', bench.key('n'))
-        return [await tx.read('GET', bench.key('n')), await tx.read('STRLEN', bench.key('n'))]
-      })
-      expect(result).toEqual(['5', 1])
-      expect(await redis.get(bench.key('n'))).toBe('6')
-      expect((await guard.inspect('job'))?.highestGeneration).toBe(7)
-      expect(await redis.keys('odd:*')).toEqual([])
-    })
-
-    it('a client of neither driver, or a bad option, is refused when the store is made', () => {
-      const client = bench.client(driver)
-      for (const bad of [undefined, null, {}, { call() {}, isCluster: false }, 'redis://x']) {
-        expect(() => new RedisFenceStore(bad as never)).toThrow(TypeError)
-        expect(() => new RedisLeaseStore(bad as never)).toThrow(TypeError)
-      }
-      for (const prefix of ['', 'a{b', 'a}b', 'a\nb', 'x'.repeat(101)]) {
-        expect(() => new RedisFenceStore(client, { prefix })).toThrow(RangeError)
-      }
-      expect(() => new RedisFenceStore(client, { prefix: 7 as never })).toThrow(TypeError)
-      expect(() => new RedisFenceStore(client, { timeoutMs: 0 })).toThrow(RangeError)
+      await expect.poll(() => proxy.open).toBe(2)
     })
   })
 }

@@ -65,7 +65,7 @@ describeEngine('a Redis that loses what it has acknowledged', problem, () => {
     expect(await server.redis.keys('*')).toEqual([])
   })
 
-  it('R121: a restored lease store is found out at the destination, until it is raised', async () => {
+  it('R121: a restored lease store is found out at the destination until raised', async () => {
     const [issuer, destination] = await Promise.all([RedisServer.start(), RedisServer.start()])
     const { leases } = storesOn(issuer)
     const { fences, guard } = storesOn(destination)
@@ -106,7 +106,7 @@ describeEngine('a Redis that loses what it has acknowledged', problem, () => {
     expect(await server.redis.lrange('log', 0, -1)).toEqual(['x', 'y'])
   })
 
-  it('with appendfsync always, a killed server has what it acknowledged, effect and record', async () => {
+  it('with appendfsync always a killed server keeps effects with their records', async () => {
     const server = await RedisServer.start('--appendonly', 'yes', '--appendfsync', 'always')
     const { guard, setUp } = storesOn(server)
     await setUp()
@@ -135,7 +135,7 @@ describeEngine('a Redis that loses what it has acknowledged', problem, () => {
     expect(new Set(log).size).toBe(log.length)
   })
 
-  it('a server that would evict fences is refused, one that evicts volatile keys is not', async () => {
+  it('a server that would evict fences is refused, another policy is not', async () => {
     const server = await RedisServer.start('--maxmemory', '100mb')
     for (const policy of ['allkeys-lru', 'allkeys-lfu', 'allkeys-random']) {
       await server.redis.config('SET', 'maxmemory-policy', policy)

@@ -69,7 +69,8 @@ export function assertClient(client: unknown): asserts client is RedisClient {
     client !== null &&
     'duplicate' in client &&
     ('isCluster' in client || 'slots' in client || 'isReady' in client)
-  if (known && ('call' in client || 'sendCommand' in client)) return
+  // A sentinel of node-redis has all of it, and sends again what it has lost the answer to.
+  if (known && ('call' in client || 'sendCommand' in client) && !('acquire' in client)) return
   throw new TypeError(
     'client must be a Redis or Cluster of ioredis, or what createClient or createCluster of' +
       ' node-redis returns (not a pool, not a sentinel)',

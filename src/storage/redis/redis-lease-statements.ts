@@ -55,40 +55,47 @@ export interface SeenLeases {
   readonly clock: number
 }
 
-export type RedisLeaseStatements = ReturnType<typeof leaseStatements>
+export class RedisLeaseStatements {
+  readonly #space: RedisKeyspace
+  readonly #now: (() => number) | undefined
 
-/** `now` is the store's clock in tests; `undefined` leaves the time to the server. */
-export function leaseStatements(space: RedisKeyspace, now: (() => number) | undefined) {
-  const byId = space.key('leases')
-  const byEnd = space.key('ended')
-  const keyOf = (jobId: string) => space.key('lease', jobId)
+  /** `now` is the store's clock in tests; `undefined` leaves the time to the server. */
+  constructor(space: RedisKeyspace, now: (() => number) | undefined) {
+    this.#space = space
+    this.#now = now
+  }
 
-  return {
-    async rows(jobIds: readonly string[]): Promise<SeenLeases> {
-      const reply = await space.run(ROWS, jobIds.map(keyOf), [])
-      const [clock, texts] = reply as unknown as [number, (string | null)[]]
-      const leases = jobIds.map((jobId, i) => toSeen(jobId, texts[i] ?? ''))
-      return { leases, now: now?.() ?? clock, clock }
-    },
+  async rows(jobIds: readonly string[]): Promise<SeenLeases> {
+    const reply = await this.#space.run(ROWS, this.#keysOf(jobIds), [])
+    const [clock, texts] = reply as unknown as [number, (string | null)[]]
+    const leases = jobIds.map((jobId, i) => toSeen(jobId, texts[i] ?? ''))
+    return { leases, now: this.#now?.() ?? clock, clock }
+  }
 
-    /** Puts each row whose text is as it was seen, and says how many; none from `deadline` on. */
-    async put(changes: readonly { seen: SeenLease; row: LeaseRow }[], deadline: number) {
-      const keys = changes.map(({ seen }) => keyOf(seen.jobId))
-      const args = changes.flatMap(({ seen, row }) => [seen.jobId, seen.text, ...stored(row)])
-      return Number(await space.run(PUT, [byId, byEnd, ...keys], [deadline, ...args]))
-    },
+  /** Puts each row whose text is as it was seen, and says how many; none from `deadline` on. */
+  async put(changes: readonly { seen: SeenLease; row: LeaseRow }[], deadline: number) {
+    const rows = this.#keysOf(changes.map(({ seen }) => seen.jobId))
+    const keys = [this.#space.key('leases'), this.#space.key('ended'), ...rows]
+    const args = changes.flatMap(({ seen, row }) => [seen.jobId, seen.text, ...stored(row)])
+    return Number(await this.#space.run(PUT, keys, [deadline, ...args]))
+  }
 
-    /** Ids above `after` that are no tombstones, in the order of their bytes. */
-    async idsAfter(after: string | undefined, count: number): Promise<readonly string[]> {
-      const from = after === undefined ? '-' : `(${after}`
-      return (await space.run(BY_ID, [byId], [from, count])) as unknown as string[]
-    },
+  /** Ids above `after` that are no tombstones, in the order of their bytes. */
+  async idsAfter(after: string | undefined, count: number): Promise<readonly string[]> {
+    const from = after === undefined ? '-' : `(${after}`
+    const ids = await this.#space.run(BY_ID, [this.#space.key('leases')], [from, count])
+    return ids as unknown as string[]
+  }
 
-    /** Ids of what ended at least `ageMs` ago, oldest first. */
-    async idsEnded(ageMs: number, count: number): Promise<readonly string[]> {
-      const args = [now?.() ?? '', ageMs, count]
-      return (await space.run(BY_END, [byEnd], args)) as unknown as string[]
-    },
+  /** Ids of what ended at least `ageMs` ago, oldest first. */
+  async idsEnded(ageMs: number, count: number): Promise<readonly string[]> {
+    const args = [this.#now?.() ?? '', ageMs, count]
+    const ids = await this.#space.run(BY_END, [this.#space.key('ended')], args)
+    return ids as unknown as string[]
+  }
+
+  #keysOf(jobIds: readonly string[]): string[] {
+    return jobIds.map((jobId) => this.#space.key('lease', jobId))
   }
 }
 

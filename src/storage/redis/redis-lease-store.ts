@@ -5,11 +5,7 @@ import type { LeasePruneRequest, LeaseQuery, LeaseRecord } from '../../lease/lea
 import { checkId } from '../../token.ts'
 import { type LeaseRule, RuledLeaseStore } from '../ruled-lease-store.ts'
 import type { RedisClient, RedisStoreOptions } from './redis-database.ts'
-import {
-  leaseStatements,
-  type RedisLeaseStatements,
-  type SeenLease,
-} from './redis-lease-statements.ts'
+import { RedisLeaseStatements, type SeenLease } from './redis-lease-statements.ts'
 import { RedisKeyspace } from './redis-schema.ts'
 import { JobChanged, RedisUnits } from './redis-units.ts'
 
@@ -31,7 +27,7 @@ export class RedisLeaseStore extends RuledLeaseStore {
   constructor(client: RedisClient, options: RedisStoreOptions = {}) {
     super()
     this.#space = new RedisKeyspace(client, 'lease', options)
-    this.#statements = leaseStatements(this.#space, options.now)
+    this.#statements = new RedisLeaseStatements(this.#space, options.now)
     this.#units = new RedisUnits(this.#space.timeoutMs)
   }
 
@@ -92,6 +88,7 @@ export class RedisLeaseStore extends RuledLeaseStore {
       const [seen] = leases
       const { answer, put: row } = rule(seen?.row, now)
       if (seen === undefined || row === undefined) return answer
+      // A lease that is over by the time that it is put must not be given out.
       const over = row.status === 'leased' ? clock + row.ttlMs : Number.POSITIVE_INFINITY
       const deadline = Math.min(this.#space.deadline(clock, seenAt), over)
       if ((await this.#statements.put([{ seen, row }], deadline)) === 0) throw new JobChanged()
