@@ -99,7 +99,10 @@ function inRunnerCall(node: ts.PropertyAssignment): boolean {
 }
 
 function isChapter(node: ts.Node): boolean {
-  return ts.isCallExpression(node.parent) && /^describe\b/.test(node.parent.expression.getText())
+  return (
+    ts.isCallExpression(node.parent) &&
+    /^describe(Engine)?\b/.test(node.parent.expression.getText())
+  )
 }
 
 function isDefault(node: ts.Node): boolean {
