@@ -64,9 +64,9 @@ end
 local homes = { in_flight = KEYS[3], unknown = KEYS[4], applied = KEYS[5] }
 
 local function forget()
-  for _, home in pairs(homes) do redis.call('HDEL', home, operation) end
+  redis.call('HDEL', KEYS[3], operation)
+  redis.call('HDEL', KEYS[4], operation)
   redis.call('ZREM', KEYS[6], member)
-  redis.call('ZREM', KEYS[7], member)
 end
 
 local function put(status, text)
