@@ -19,6 +19,9 @@ const address = {
   database: process.env.PGDATABASE ?? 'test',
 }
 
+// On a machine that is busy with other tests no call may fail for being slow.
+const PATIENT_MS = 60_000
+
 export class PostgresBench {
   readonly address = address
   readonly schema: string
@@ -62,12 +65,12 @@ export class PostgresBench {
 
   fences(options: PostgresFenceStoreOptions & { pool?: pg.Pool } = {}) {
     const { pool = this.connect(), ...rest } = options
-    return new PostgresFenceStore(pool, { schema: this.schema, ...rest })
+    return new PostgresFenceStore(pool, { schema: this.schema, timeoutMs: PATIENT_MS, ...rest })
   }
 
   leases(options: PostgresStoreOptions & { pool?: pg.Pool } = {}): PostgresLeaseStore {
     const { pool = this.connect(), ...rest } = options
-    return new PostgresLeaseStore(pool, { schema: this.schema, ...rest })
+    return new PostgresLeaseStore(pool, { schema: this.schema, timeoutMs: PATIENT_MS, ...rest })
   }
 
   async empty(): Promise<void> {

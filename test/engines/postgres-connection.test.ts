@@ -1,4 +1,4 @@
-import type { PoolClient } from 'pg'
+import type { PoolClient, PoolConfig } from 'pg'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { StoreUnavailableError, WriteGuard, type WriteIntent } from 'writefence'
 import { PostgresFenceStore, PostgresLeaseStore } from 'writefence/postgres'
@@ -68,6 +68,15 @@ describeEngine('PostgreSQL, connections that fail', bench.problem, () => {
         expect(again).toMatchObject({ status: 'claimed', lease: { generation: 1 } })
       },
     )
+  })
+
+  it('a client that pipelines is closed in the middle of a query as well', async () => {
+    const { proxy, pool } = await bench.proxied({ pipeline: true } as PoolConfig)
+    const guard = new WriteGuard(bench.fences({ pool, timeoutMs: 150 }))
+    proxy.when('FOR UPDATE', 'lose_answers')
+    expect(await errorOf(guard.write(intent(), effect))).toBeInstanceOf(StoreUnavailableError)
+    await bench.untilGone()
+    expect(pool.totalCount).toBe(0)
   })
 
   describe('R115: a backend that is killed', () => {

@@ -182,6 +182,23 @@ describeEngine('PostgreSQL, what an effect may do to its transaction', bench.pro
       expect(runs).toBe(6)
     })
 
+    it('one that comes with the commit is repeated too', async () => {
+      await bench.pool.query(`CREATE TABLE late (id bigint);
+        CREATE FUNCTION fail_late() RETURNS trigger LANGUAGE plpgsql AS
+          $$ BEGIN RAISE EXCEPTION USING ERRCODE = '40001'; END $$;
+        CREATE CONSTRAINT TRIGGER fails AFTER INSERT ON late DEFERRABLE INITIALLY DEFERRED
+          FOR EACH ROW EXECUTE FUNCTION fail_late()`)
+      const guard = guardOf()
+      let runs = 0
+      const outcome = await guard.write(intent(1, 'x'), async (tx) => {
+        runs += 1
+        if (runs < 3) await tx.query(`INSERT INTO ${bench.schema}.late VALUES (1)`)
+        await bench.append(tx, 'done')
+      })
+      expect(outcome.status).toBe('applied')
+      expect([runs, await bench.log()]).toEqual([3, ['done']])
+    })
+
     it('the wrapper of an ORM around one is looked into', async () => {
       const guard = guardOf()
       let runs = 0

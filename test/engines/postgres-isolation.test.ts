@@ -83,6 +83,26 @@ describeEngine('PostgreSQL, isolation', bench.problem, () => {
       expect(await bench.log()).toEqual([])
     })
 
+    it('so is one from before an older operation began, which may yet take place', async () => {
+      await bench.empty()
+      await new WriteGuard(bench.fences()).advance(intent(4, 'older').token)
+      let settle = () => {}
+      let older: Promise<unknown> | undefined
+      const begin = (guard: Guard) =>
+        new Promise<void>((begun) => {
+          older = guard.effect(intent(4, 'older'), () => {
+            begun()
+            return new Promise<void>((ends) => {
+              settle = ends
+            })
+          })
+        })
+      expect(await joinAfter(begin)).toMatchObject(mustBeRepeated)
+      settle()
+      expect(await older).toMatchObject({ status: 'applied' })
+      expect(await bench.log()).toEqual([])
+    })
+
     it('R112: so is one from before the very first fence of the job', async () => {
       await bench.empty()
       const first = (guard: Guard) => guard.write(intent(5, 'x'), () => 'first')

@@ -55,6 +55,20 @@ describeEngine('PostgreSQL, within a transaction of the user', bench.problem, ()
     expect(await bench.log()).toEqual(['before', 'after'])
   })
 
+  it('an error that would have a write repeated is thrown as it is: the user repeats', async () => {
+    const guard = guardOf()
+    let runs = 0
+    await bench.transaction(async (tx) => {
+      const joined = guard.within(tx, intent('job', 'x'), async () => {
+        runs += 1
+        await tx.query(`DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '40001'; END $$`)
+      })
+      await expect(joined).rejects.toMatchObject({ name: 'error', code: '40001' })
+    })
+    expect(runs).toBe(1)
+    expect(await guard.inspect('job')).toMatchObject({ highestGeneration: 1 })
+  })
+
   it('a broken store leaves the transaction as it was, to go on', async () => {
     const guard = new WriteGuard(new PostgresFenceStore(bench.connect(), { schema: 'nowhere' }))
     await bench.transaction(async (tx) => {

@@ -102,7 +102,7 @@ async function apply<Tx, A, R>(
     encoded = await callback(() => effect(tx))
     assertStorable(encoded.text)
   } catch (error) {
-    throw repeatable && isUndone(error) ? error : new EffectFailed('callback', error)
+    throw repeatable && isUndone(error) ? error : new EffectFailed(error)
   }
   if (recorded !== undefined && encoded.text !== undefined) {
     await statements.setResult(id, recorded, encoded.text)
@@ -112,27 +112,23 @@ async function apply<Tx, A, R>(
   } catch (error) {
     if (hasEnded(error)) throw new TransactionEnded()
     // What the effect left behind: a statement that failed unseen, a deferred constraint.
-    throw repeatable && isUndone(error) ? error : new EffectFailed('end', error)
+    throw repeatable && isUndone(error) ? error : new EffectFailed(error)
   }
   return encoded.value
 }
 
 class EffectFailed extends Error {
-  readonly at: 'callback' | 'end'
-
-  constructor(at: 'callback' | 'end', cause: unknown) {
+  constructor(cause: unknown) {
     super('the effect has failed', { cause })
-    this.at = at
   }
 }
 
 /** Takes back all of the unit. A connection that cannot is lost, and the effect's error with it. */
-async function undo(query: Query, { at, cause }: EffectFailed): Promise<void> {
+async function undo(query: Query, { cause }: EffectFailed): Promise<void> {
   try {
     await query('ROLLBACK TO SAVEPOINT writefence_unit')
   } catch (failure) {
-    if (at === 'callback' && hasEnded(failure)) throw new TransactionEnded({ cause })
-    throw unavailable(cause)
+    throw hasEnded(failure) ? new TransactionEnded({ cause }) : unavailable(cause)
   }
 }
 
