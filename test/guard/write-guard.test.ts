@@ -200,6 +200,12 @@ describe('a store that is unavailable', () => {
   })
 })
 
+it('a result that nobody can ask for again may be anything', async () => {
+  const d = new SqliteDestination()
+  const { result } = await d.guard.write(intent(1), d.appends('x', new Date(5)))
+  expect(result).toEqual(new Date(5))
+})
+
 describe("a codec of the user's", () => {
   const dates: Codec = {
     encode: (value) => String((value as Date).getTime()),

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Database } from 'better-sqlite3'
-import { onTestFinished } from 'vitest'
+import { onTestFinished, vi } from 'vitest'
 import {
   type DecisionEvent,
   type FaultEvent,
@@ -60,6 +60,19 @@ export class SqliteDestination {
   /** The texts, in order. */
   log(db = this.db): string[] {
     return db.prepare<[], string>('SELECT text FROM log ORDER BY rowid').pluck().all()
+  }
+}
+
+/**
+ * Stops the monotonic clock until the test ends: a group of calls is then bounded by its size alone,
+ * however busy the machine is. Moves on by what the returned function is given.
+ */
+export function stopMonotonicTime(): (ms: number) => void {
+  let time = 0
+  const now = vi.spyOn(performance, 'now').mockImplementation(() => time)
+  onTestFinished(() => now.mockRestore())
+  return (ms) => {
+    time += ms
   }
 }
 

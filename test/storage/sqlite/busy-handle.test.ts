@@ -2,7 +2,12 @@ import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { StoreUnavailableError } from 'writefence'
 import { failure, intent } from '../../../src/conformance/fence-destination.ts'
-import { open, SqliteDestination, temporaryFile } from '../../support/sqlite-destination.ts'
+import {
+  open,
+  SqliteDestination,
+  stopMonotonicTime,
+  temporaryFile,
+} from '../../support/sqlite-destination.ts'
 
 const SOON = { busyTimeoutMs: 30 }
 
@@ -203,6 +208,7 @@ describe('an iterator that is left open on the handle', () => {
   }
 
   it.each([undefined, 'named'])('by an effect (%s) costs only its own write', async (named) => {
+    stopMonotonicTime()
     const { d, other } = fileDestination()
     other.exec("INSERT INTO log VALUES ('old')")
     const left: IterableIterator<unknown>[] = []
@@ -243,6 +249,7 @@ describe('an iterator that is left open on the handle', () => {
     const rows = leave(d.db)
     expect(await failure(d.write(intent(1, 'a')))).toBeInstanceOf(StoreUnavailableError)
     const write = d.write(intent(1, 'b'))
+    await turns(1)
     rows.return?.()
     expect((await write).status).toBe('applied')
     expect(d.log()).toEqual(['old', 'b'])

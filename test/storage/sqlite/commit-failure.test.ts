@@ -6,12 +6,14 @@ import {
   open,
   published,
   SqliteDestination,
+  stopMonotonicTime,
   temporaryFile,
 } from '../../support/sqlite-destination.ts'
 
 const ioError = Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_FSYNC' })
 
 function faulty() {
+  stopMonotonicTime()
   const path = temporaryFile()
   const { handle, failNext } = faultyHandle(open(path))
   const d = new SqliteDestination(handle)
@@ -84,6 +86,7 @@ describe('a COMMIT that fails', () => {
 
 describe('a commit that fails for what one effect left behind', () => {
   function withDeferredKey() {
+    stopMonotonicTime()
     const path = temporaryFile()
     const d = new SqliteDestination(open(path))
     d.db.exec(`CREATE TABLE parent (id INTEGER PRIMARY KEY);
@@ -105,6 +108,26 @@ describe('a commit that fails for what one effect left behind', () => {
     expect(durable()).toEqual(['a', 'b', 'c'])
     await refused(d.write(intent(4, 'late', { jobId: 'orphan' })), 'stale')
     expect((await d.write(intent(5, 'orphan', { jobId: 'orphan' }))).status).toBe('applied')
+  })
+
+  it('is not shared with what comes while the others are tried again', async () => {
+    const { d, orphan, durable } = withDeferredKey()
+    const later: Promise<unknown>[] = []
+    let runs = 0
+    const laterWrite = () =>
+      d.guard.write(intent(1, 'later'), (tx) => {
+        runs += 1
+        return d.appends('later', 1)(tx)
+      })
+    const first = d.guard.write(intent(1, 'first'), (tx) => {
+      // Once the group is over, and before its members have their next turn.
+      if (later.length === 0) queueMicrotask(() => later.push(laterWrite()))
+      return d.appends('first', 1)(tx)
+    })
+    expect(await failure(orphan())).toMatchObject({ code: 'SQLITE_CONSTRAINT_FOREIGNKEY' })
+    await Promise.all([first, ...later])
+    expect(runs).toBe(1)
+    expect(durable()).toEqual(['first', 'later'])
   })
 
   it('spoils only itself where it is alone, or two of them are', async () => {

@@ -1,8 +1,13 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { StoreUnavailableError } from 'writefence'
 import { failure, intent, refused } from '../../../src/conformance/fence-destination.ts'
 import { faultyHandle } from '../../support/faulty-handle.ts'
-import { open, SqliteDestination, temporaryFile } from '../../support/sqlite-destination.ts'
+import {
+  open,
+  SqliteDestination,
+  stopMonotonicTime,
+  temporaryFile,
+} from '../../support/sqlite-destination.ts'
 
 /** A destination that counts its commits. */
 function counting(options = {}) {
@@ -28,16 +33,9 @@ function counting(options = {}) {
     },
   })
   const d = new SqliteDestination(counted, options)
-  return { d, commits, path }
+  const advance = stopMonotonicTime()
+  return { d, commits, path, advance }
 }
-
-// The bounds of a group are in monotonic time, which stands still here unless an effect moves it.
-let time = 0
-beforeEach(() => {
-  time = 0
-  vi.spyOn(performance, 'now').mockImplementation(() => time)
-})
-afterEach(() => vi.restoreAllMocks())
 
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => String(i))
 
@@ -83,10 +81,10 @@ describe('calls of one turn of the event loop', () => {
   })
 
   it('do not wait for more than some milliseconds of each other', async () => {
-    const { d, commits } = counting()
+    const { d, commits, advance } = counting()
     const calls = numbers(4).map((id) =>
       d.guard.write(intent(1, id), (tx) => {
-        time += 6
+        advance(6)
         d.appends(id)(tx)
       }),
     )

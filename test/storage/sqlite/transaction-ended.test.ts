@@ -5,6 +5,7 @@ import {
   open,
   published,
   SqliteDestination,
+  stopMonotonicTime,
   temporaryFile,
 } from '../../support/sqlite-destination.ts'
 
@@ -58,6 +59,7 @@ function everyCase(effects: Record<string, (tx: Database) => unknown>) {
 
 /** A group of five writes, or of one, of which one ends the transaction. */
 async function runGroup(ends: (tx: Database) => unknown, at: number) {
+  stopMonotonicTime()
   const path = temporaryFile()
   const d = new SqliteDestination(open(path))
   setTraps(d.db)
@@ -122,6 +124,21 @@ describe('an effect that ends the transaction is told so', () => {
   ] as const)('%s', async (how, expected) => {
     const { error } = await runGroup(culprits[how], 2)
     expect(error).toMatchObject(expected)
+  })
+})
+
+describe('an effect that rolls back, and then dallies', () => {
+  it('does not write its result over what another connection has applied meanwhile', async () => {
+    const path = temporaryFile()
+    const d = new SqliteDestination(open(path))
+    const other = new SqliteDestination(open(path))
+    const call = d.guard.write(intent(1, 'x'), (tx) => {
+      tx.exec('ROLLBACK')
+      other.guard.writeSync(intent(1, 'x'), other.appends('x', 'theirs'))
+      return 'mine'
+    })
+    await expect(call).rejects.toThrow(TypeError)
+    expect(await d.write(intent(1, 'x'))).toMatchObject({ status: 'replayed', result: 'theirs' })
   })
 })
 
