@@ -72,7 +72,6 @@ export async function leaseFetch(
   input: string | URL | Request,
   init: LeaseFetchInit = {},
 ): Promise<Response> {
-  holding.assertHeld()
   const { retryForMs = defaults.retryForMs, requireVerdict = true } = init
   checkDuration('retryForMs', retryForMs, 0)
   const request = await prepare(holding, input, init)

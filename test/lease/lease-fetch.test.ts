@@ -186,6 +186,21 @@ describe('a lease that is lost', () => {
     }
   })
 
+  it('tells the reason of the signal, whatever the sending makes of it', async () => {
+    const late: Answer = ({ init }) =>
+      new Promise((_, reject) => {
+        const error = new DOMException('This operation was aborted', 'AbortError')
+        init.signal?.addEventListener('abort', () => reject(error))
+      })
+    await fetching(bench, [late], async (lease) => {
+      const reason = new Error('enough')
+      const mine = new AbortController()
+      const call = lease.fetch(PLACE, { ...POST, signal: mine.signal, retryForMs: 0 })
+      setTimeout(() => mine.abort(reason), 1_000)
+      await expect(call).rejects.toBe(reason)
+    })
+  })
+
   it('a stop of the run leaves writes that are under way alone', async () => {
     const stop = new AbortController()
     const slow: Answer = async () => {
