@@ -21,6 +21,6 @@ export function describeEngine(engine: string, problem: unknown, laws: () => voi
       if (problem !== undefined && required) throw problem
     })
     if (problem === undefined) laws()
-    else console.warn(`${engine} does not answer: its laws were not tried`)
+    else console.warn(`${engine}: its laws were not tried, since it does not answer: ${problem}`)
   })
 }

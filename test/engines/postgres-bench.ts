@@ -46,12 +46,13 @@ export class PostgresBench {
   static async open(name: string): Promise<PostgresBench> {
     const schema = `writefence_test_${name}_${process.pid}`
     const pool = new pg.Pool({ ...address, options: `-c search_path=${schema}`, max: 4 })
-    const problem = await problemOf(async () => {
+    const problem = await problemOf(() => pool.query('SELECT 1'))
+    if (problem === undefined) {
       await pool.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE; CREATE SCHEMA ${schema};
         CREATE TABLE log (id bigint GENERATED ALWAYS AS IDENTITY, text text NOT NULL)`)
-      await new PostgresFenceStore(pool).createSchema()
-      await new PostgresLeaseStore(pool).createSchema()
-    })
+      await new PostgresFenceStore(pool, { timeoutMs: PATIENT_MS }).createSchema()
+      await new PostgresLeaseStore(pool, { timeoutMs: PATIENT_MS }).createSchema()
+    }
     return new PostgresBench(schema, pool, problem)
   }
 

@@ -1,7 +1,6 @@
 import type { PoolClient, PoolConfig } from 'pg'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { StoreUnavailableError, WriteGuard, type WriteIntent } from 'writefence'
-import { PostgresFenceStore, PostgresLeaseStore } from 'writefence/postgres'
 import { describeEngine } from './engine.ts'
 import { PostgresBench } from './postgres-bench.ts'
 import type { Fate } from './tcp-proxy.ts'
@@ -168,9 +167,9 @@ describeEngine('PostgreSQL, connections that fail', bench.problem, () => {
   })
 
   it('a closed store refuses whatever comes, and leaves the pool open', async () => {
-    const pool = bench.connect()
-    const fences = new PostgresFenceStore(pool, { schema: bench.schema })
-    const leases = new PostgresLeaseStore(pool, { schema: bench.schema })
+    const pool = bench.connect({ max: 1 })
+    const taken = await pool.connect()
+    const [fences, leases] = [bench.fences({ pool }), bench.leases({ pool })]
     await fences.close()
     await leases.close()
     const closed = { code: 'store_unavailable', message: 'the store is closed' }
@@ -181,6 +180,7 @@ describeEngine('PostgreSQL, connections that fail', bench.problem, () => {
     await bench.transaction(async (tx) => {
       expect(await errorOf(guard.within(tx, intent(), effect))).toMatchObject(closed)
     })
+    taken.release()
     expect((await pool.query('SELECT 1')).rows).toHaveLength(1)
   })
 

@@ -1,0 +1,35 @@
+import { describe, expect, it } from 'vitest'
+import { PostgresSession } from '../../../src/storage/postgres/postgres-transactions.ts'
+
+/** A client whose connection outlives whatever its pool is told, and hears everything. */
+function undeadClient() {
+  const said: string[] = []
+  const client = {
+    query: async (text: string) => {
+      said.push(text)
+      return { rows: [] }
+    },
+    release: (destroy?: boolean | Error) => void said.push(`release(${destroy ?? ''})`),
+    on: () => {},
+    removeListener: () => {},
+  }
+  return { said, session: new PostgresSession(client, Number.POSITIVE_INFINITY) }
+}
+
+describe('a session that was given up', () => {
+  it('says nothing more: what is late can no longer commit', async () => {
+    const { said, session } = undeadClient()
+    session.destroy()
+    await expect(session.query('COMMIT')).rejects.toMatchObject({ code: 'store_unavailable' })
+    expect(said).toEqual(['release(true)'])
+  })
+
+  it('is given back once, whatever is done to it', async () => {
+    const { said, session } = undeadClient()
+    session.release()
+    session.release()
+    session.destroy()
+    await session.abandon()
+    expect(said).toEqual(['release()'])
+  })
+})
