@@ -132,17 +132,16 @@ export class Gate<Tx, Mode extends StoreMode, Req> {
       if (mode === 'report' && (await this.#reportsRefusal(intent))) return undefined
       return (await this.#guard.advance(token, scope)).highestGeneration
     } catch (error) {
-      if (error instanceof WriteRefusedError) {
-        if (mode === 'report') return undefined
-        throw await this.#withOperation(error, intent)
+      const refused = error instanceof WriteRefusedError
+      const down = error instanceof StoreUnavailableError
+      const opens = mode === 'report' || (down && this.#guard.failsOpen)
+      if (!refused && (opens || down)) {
+        const { jobId, generation } = token
+        const fault = opens ? 'failed_open' : 'store_unavailable'
+        publishFault({ fault, scope, jobId, generation, error })
       }
-      if (!(error instanceof StoreUnavailableError)) throw error
-      const opens = mode === 'report' || this.#guard.failsOpen
-      const { jobId, generation } = token
-      const fault = opens ? 'failed_open' : 'store_unavailable'
-      publishFault({ fault, scope, jobId, generation, error })
       if (opens) return undefined
-      throw error
+      throw refused ? await this.#withOperation(error, intent) : error
     }
   }
 

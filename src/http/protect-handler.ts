@@ -1,11 +1,6 @@
 /** `protect: 'handler'`: the handler is the effect, its answer is the result. */
 
-import {
-  AttemptSupersededError,
-  NotAppliedError,
-  StoreUnavailableError,
-  WriteRefusedError,
-} from '../errors.ts'
+import { AttemptSupersededError, NotAppliedError, WriteRefusedError } from '../errors.ts'
 import { publishFault } from '../events.ts'
 import type { StoreMode } from '../guard/fence-store.ts'
 import type { Outcome } from '../guard/outcome.ts'
@@ -46,8 +41,10 @@ export async function protectHandler<Tx, Mode extends StoreMode, Req>(
     outcome = await guard.effect(intent, perform, options)
   } catch (error) {
     if (run.hold !== undefined) return afterRun(run.hold, run.ending, error, fence, verdict)
-    const unruled = intent.mode === 'report' && error instanceof StoreUnavailableError
-    if (!unruled) throw error
+    if (intent.mode !== 'report') throw error
+    const { scope, token } = intent
+    const { jobId, generation } = token
+    publishFault({ fault: 'failed_open', scope, jobId, generation, error })
     exchange.proceed()
     return
   }

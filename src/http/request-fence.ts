@@ -77,7 +77,9 @@ export class RequestFence<Tx, Mode extends StoreMode> extends BoundFence<Tx, Mod
     const call = this.#begin(override)
     try {
       if (this.#tokenless === undefined) return call.done(await super.write(apply, override))
-      const result = await this.#writeTokenless(this.#tokenless, apply)
+      const { refusal, job, evenIfFenced } = this.#tokenless
+      if (job === undefined) throw refusal
+      const result = await writeUnfenced(this.guard, job, apply, { evenIfFenced })
       return { status: 'applied', result, appliedGeneration: 0, highestGeneration: 0 }
     } catch (error) {
       throw call.failed(error)
@@ -114,16 +116,6 @@ export class RequestFence<Tx, Mode extends StoreMode> extends BoundFence<Tx, Mod
     } catch (error) {
       throw call.failed(error)
     }
-  }
-
-  async #writeTokenless<R>(
-    { refusal, job, evenIfFenced }: TokenlessEntry,
-    apply: Apply<Tx, R, Mode>,
-  ): Promise<R> {
-    if (job === undefined) throw refusal
-    const result = await writeUnfenced(this.guard, job, apply, { evenIfFenced })
-    this.#accounted = true
-    return result
   }
 
   #begin(override: Override | undefined) {

@@ -36,6 +36,15 @@ const answers: readonly (readonly [name: string, handler: Handler])[] = [
     },
   ],
   [
+    'a buffer that is used again',
+    async (_, res) => {
+      const buffer = Buffer.from('one ')
+      await new Promise((resolve) => res.type('text/plain').write(buffer, resolve))
+      buffer.write('two ')
+      res.end(buffer)
+    },
+  ],
+  [
     'writeHead with an object',
     (_, res) => res.writeHead(201, 'Made', { 'Content-Type': 'text/x', ETag: '"1"' }).end('x'),
   ],

@@ -87,6 +87,15 @@ describe.each(versions)('%s, mode', (_, express) => {
         expect(seen.at(-1)).toMatchObject({ decision: 'replayed', reportOnly: true })
       })
 
+      it('a store that refuses to be asked does not stop a handler', async () => {
+        const { send, db } = setUp({ mode: 'report', protect })
+        db.exec('BEGIN')
+        const seen = faults()
+        expect((await send(bearing(7, 'op'), '/bare')).status).toBe(201)
+        db.exec('COMMIT')
+        expect(seen.map(({ fault }) => fault)).toContain('failed_open')
+      })
+
       it('a store that is down does not stop a handler that does not write', async () => {
         const { send, db } = setUp({ mode: 'report', protect })
         db.close()

@@ -253,6 +253,22 @@ describe.each(versions)("%s, protect: 'write'", (_, express) => {
     })
   })
 
+  it('a store that fails after the gate is 503, and the fence that was seen is told', async () => {
+    const bank = destination()
+    const { send } = setUp(
+      async (bound) => {
+        bank.db.close()
+        await bound.write(() => 1)
+      },
+      {},
+      bank,
+    )
+    const answer = await send(7, 'op')
+    expect([answer.status, answer.body.code]).toEqual([503, 'store_unavailable'])
+    expect(answer.body.retryable).toBe(true)
+    expect(answer.headers['fencing-verdict']).toBe('store_unavailable;highest=7')
+  })
+
   it('without requireOperationId: stale writes are refused, duplicates are not known', async () => {
     const { send, credits } = setUp(undefined, { requireOperationId: false })
     await send(7, undefined)

@@ -78,6 +78,12 @@ describe.each(versions)("%s, protect: 'write'", (_, express) => {
       await written
     })
 
+    it('is what a safe request is answered with', async () => {
+      const { app } = setUp((_b, _q, res) => res.json({ ok: true }))
+      const answer = await request(app).get('/credits').set(bearing(7))
+      expect([answer.status, answer.body]).toEqual([200, { ok: true }])
+    })
+
     it.each(['before', 'after'])('is found with compression %s the guard', async (where) => {
       const { guard } = destination()
       const fence = fencing(guard)
