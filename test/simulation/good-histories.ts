@@ -37,6 +37,11 @@ export const good: Readonly<Record<string, readonly HistoryEvent[]>> = {
     effect('a', 1),
   ],
   'an effect of a call that was never answered': [write('a', 1, applied(1))[0], effect('a', 1)],
+  'an effect elsewhere that an earlier attempt had on its way': [
+    ...call('a', { verb: 'effect', generation: 1, operationId: 'op' }, { outcome: 'unknown' }),
+    ...call('b', { verb: 'effect', generation: 2, operationId: 'op' }, applied(2)),
+    effect('a', 1),
+  ],
   'an effect that names no call': [
     ...write('a', 1, stale(2)),
     ...write('b', 2, applied(2)),

@@ -93,6 +93,19 @@ export const bad: readonly (readonly [Rule, string, readonly HistoryEvent[]])[] 
     ],
   ],
   [
+    'replay_differs',
+    'in the generation of the effect, between answers',
+    [
+      ...call('a', { verb: 'effect', generation: 1, operationId: 'op' }, applied(1)),
+      ...call(
+        'b',
+        { verb: 'effect', generation: 2, operationId: 'op' },
+        { ...applied(2), outcome: 'replayed' },
+      ),
+      effect('a', 1),
+    ],
+  ],
+  [
     'fence_fell',
     'as it was told',
     [...advance('a', 2), ...write('b', 1, { ...stale(1), code: 'conflict' })],

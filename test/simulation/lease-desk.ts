@@ -1,0 +1,124 @@
+/** The lease service of a simulated world: the real store behind a desk that watches it. */
+
+import { type LeaseStore, StoreUnavailableError } from 'writefence'
+import type { LeaseDatabase } from './lease-database.ts'
+import type { Reply, Request } from './messages.ts'
+import { TTL_MS } from './script-worker.ts'
+import type { Rows } from './tables.ts'
+
+export interface LeaseDeskOptions {
+  readonly database: LeaseDatabase
+  /** The store's own clock, epoch milliseconds. */
+  readonly now: () => number
+  /** Puts another store in place of the real one, to see whether anybody notices. */
+  readonly broken?: ((store: LeaseStore) => LeaseStore) | undefined
+  fail(rule: string, message: string): void
+}
+
+interface Live {
+  readonly leaseId: string
+  readonly until: number
+  readonly ttlMs: number
+}
+
+interface Answered {
+  readonly status?: 'claimed' | 'held' | 'completed' | 'renewed' | 'released' | 'lost'
+  readonly lease?: { readonly generation: number; readonly leaseId: string }
+}
+
+const CONTENDED: readonly string[] = ['claim', 'renew', 'complete', 'release']
+
+export class LeaseDesk {
+  readonly #options: LeaseDeskOptions
+  readonly #store: LeaseStore
+  /** Until when nobody else may have a job, by the store's clock. */
+  readonly #live = new Map<string, Live>()
+  #backup: Rows | undefined
+
+  constructor(options: LeaseDeskOptions) {
+    const { database, now, broken = (store) => store } = options
+    this.#options = options
+    this.#store = broken(database.store)
+    database.tables.clear()
+    database.now = now
+  }
+
+  async serve(request: Request): Promise<Reply> {
+    try {
+      const value = await this.#ask(request)
+      const { status, lease } = (value ?? {}) as Answered
+      this.#watch(request, status, lease?.leaseId)
+      const granted = lease && { generation: lease.generation, leaseId: lease.leaseId }
+      const outcome = CONTENDED.includes(request.verb) ? (status ?? 'unknown') : 'done'
+      return { outcome, ...(status === 'claimed' ? granted : {}), raw: { value } }
+    } catch (error) {
+      if (error instanceof StoreUnavailableError) return { outcome: 'unknown', raw: { error } }
+      throw error
+    }
+  }
+
+  get hasBackup(): boolean {
+    return this.#backup !== undefined
+  }
+
+  takeBackup(): void {
+    this.#backup = this.#options.database.tables.save()
+  }
+
+  /** All that was granted since the backup is forgotten. */
+  restore(): void {
+    if (this.#backup !== undefined) this.#options.database.tables.load(this.#backup)
+    this.#live.clear()
+  }
+
+  digest(): string {
+    const backup = this.#backup && [...this.#backup]
+    const live = [...this.#live].sort(([a], [b]) => (a < b ? -1 : 1))
+    return JSON.stringify([this.#options.database.tables.digest(), live, backup])
+  }
+
+  /** A live lease is taken from nobody, except by an operator. */
+  #watch(request: Request, status: Answered['status'], leaseId = ''): void {
+    const { jobId, verb, ttlMs = TTL_MS } = request
+    const now = this.#options.now()
+    const live = this.#live.get(jobId)
+    if (verb === 'claim' && status === 'claimed') {
+      if (live !== undefined && now < live.until) {
+        if (live.leaseId === leaseId) return
+        const left = `which ${live.leaseId} has for ${live.until - now} ms more`
+        this.#options.fail('live_lease_taken', `${leaseId} was granted ${jobId}, ${left}`)
+      }
+      this.#live.set(jobId, { leaseId, until: now + ttlMs, ttlMs })
+    }
+    if (status === 'renewed') this.#live.set(jobId, { leaseId, until: now + ttlMs, ttlMs })
+    // Whoever is told `held` sees to it that it does not last longer than a ttl from now.
+    if (status === 'held' && live !== undefined) {
+      this.#live.set(jobId, { ...live, until: Math.min(live.until, now + live.ttlMs) })
+    }
+    const ended = status === 'released' || (verb === 'complete' && status === 'completed')
+    if (ended || !CONTENDED.includes(verb)) this.#live.delete(jobId)
+  }
+
+  #ask(request: Request): Promise<unknown> {
+    const { verb, jobId, owner = '', leaseId = '', generation = 0, ttlMs = TTL_MS } = request
+    const key = { jobId, owner, leaseId, generation }
+    switch (verb) {
+      case 'claim':
+        return this.#store.claim({ jobId, owner, leaseId, ttlMs })
+      case 'renew':
+        return this.#store.renew({ ...key, ttlMs })
+      case 'complete':
+        return this.#store.complete(key)
+      case 'release':
+        return this.#store.release(key)
+      case 'raise':
+        return this.#store.raise(jobId, request.atLeast ?? 1)
+      case 'force_release':
+        return this.#store.forceRelease(jobId)
+      case 'reopen_lease':
+        return this.#store.reopen(jobId)
+      default:
+        throw new TypeError(`the lease service does not know ${verb}`)
+    }
+  }
+}

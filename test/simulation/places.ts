@@ -1,0 +1,90 @@
+/** The destinations of a world, each with the third system behind it. */
+
+import type { Agenda } from './agenda.ts'
+import type { DestinationDatabase } from './destination-database.ts'
+import type { Applied, HistoryEvent } from './history.ts'
+import type { Plan } from './plan.ts'
+import { Site } from './site.ts'
+import { SimulatedThirdSystem } from './third-system.ts'
+import type { VirtualHost } from './virtual-host.ts'
+
+export interface PlaceOptions {
+  readonly name: string
+  readonly plan: Plan
+  readonly database: DestinationDatabase
+  readonly agenda: Agenda
+  readonly host: VirtualHost
+  record(event: HistoryEvent): void
+  track<T>(work: Promise<T>): Promise<T>
+  /** The call hangs: whoever waits for it gives up. */
+  silent(call: string): void
+}
+
+export class Place {
+  readonly site: Site
+  readonly third: SimulatedThirdSystem
+  readonly #options: PlaceOptions
+  /** The last effect in the database that the history has. */
+  #seen = 0
+  #fences = '[]'
+
+  constructor(options: PlaceOptions) {
+    const { name, plan, database, agenda, host, track, silent } = options
+    this.#options = options
+    database.clear()
+    database.now = () => host.wall(name)
+    const enter = (call: string) => host.enter(name, call)
+    this.third = new SimulatedThirdSystem({
+      destination: name,
+      agenda,
+      deduplicates: plan.deduplicates ?? false,
+      enter,
+      silent,
+      landed: (call, { jobId, scope, generation = 0, leaseId, operationId }) =>
+        this.#landed({ jobId, scope, generation, leaseId, operationId, call }),
+    })
+    this.site = new Site({
+      name,
+      database,
+      agenda,
+      third: this.third,
+      gate: plan.gate ?? 'none',
+      effects: plan.effects ?? {},
+      broken: plan.broken,
+      enter,
+      call: () => host.label,
+      track,
+    })
+  }
+
+  /** Writes down what the database has that the history has not. */
+  observe(): void {
+    const { name, database, record } = this.#options
+    for (const { seq, effect } of database.effectsAfter(this.#seen)) {
+      this.#seen = seq
+      record({ event: 'applied', destination: name, ...effect })
+    }
+    const fences = database.fences()
+    const spelled = JSON.stringify(fences)
+    if (spelled === this.#fences) return
+    this.#fences = spelled
+    for (const fence of fences) record({ event: 'fence', destination: name, ...fence })
+  }
+
+  crash(): void {
+    this.site.crash()
+    this.third.destinationCrashed()
+    this.#options.host.dropTimers(this.#options.name)
+  }
+
+  digest(): string {
+    const { name, database, host } = this.#options
+    return JSON.stringify([database.tables.digest(), this.third.digest(), host.wall(name)])
+  }
+
+  #landed(effect: Omit<Applied, 'event'>): void {
+    // What was committed before comes before.
+    this.observe()
+    this.#options.record({ event: 'applied', destination: this.#options.name, ...effect })
+  }
+}
