@@ -85,6 +85,13 @@ describeEngine('MariaDB, isolation', bench.problem, () => {
     it.each<[string, (guard: Guard) => Promise<unknown>]>([
       ['applied the same operation', (guard) => guard.write(intent(5, 'x'), () => 'first')],
       ['applied another operation', (guard) => guard.write(intent(5, 'y'), () => 'first')],
+      [
+        'joined a transaction to apply another',
+        (guard) =>
+          bench.transaction((tx) => guard.within(tx, intent(5, 'y'), () => 'first'), {
+            begin: begin('READ COMMITTED'),
+          }),
+      ],
       ['left the same operation unknown', (guard) => failingEffect(guard, intent(5, 'x'))],
       ['sealed the job', (guard) => guard.seal(intent(5).token)],
       ['advanced the fence', (guard) => guard.advance(intent(6).token)],
@@ -181,6 +188,16 @@ describeEngine('MariaDB, isolation', bench.problem, () => {
     await connection.commit()
     await connection.end()
     expect(await bench.log()).toEqual(['x'])
+  })
+
+  it('reads wait for nobody, in sessions that are SERIALIZABLE too', async () => {
+    const pool = bench.connect({}, 'SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE')
+    const guard = new WriteGuard(bench.fences({ pool, timeoutMs: 1000 }))
+    await guard.advance(intent(1).token)
+    await guard.write(intent(2, 'x'), async () => {
+      expect(await guard.inspect('job')).toMatchObject({ highestGeneration: 1 })
+      expect(await guard.judge(intent(2, 'x'))).toMatchObject({ status: 'apply' })
+    })
   })
 
   it('a transaction that was left open on a connection of the pool is in nobody’s way', async () => {

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import type { Pool } from 'mysql2/promise'
+import type { Pool, PoolConnection } from 'mysql2/promise'
 import { beforeEach, expect, it } from 'vitest'
 import { WriteGuard, type WriteIntent } from 'writefence'
 import { describeEngine } from './engine.ts'
@@ -184,8 +184,8 @@ describeEngine('MariaDB, waiting for a lock', bench.problem, () => {
       const setUp = ['SET innodb_lock_wait_timeout = 77', 'SET idle_transaction_timeout = 88']
       const pool = bench.connect({ connectionLimit: 1 }, ...setUp)
       const guard = new WriteGuard(bench.fences({ pool: seenAs(kind, pool), timeoutMs: 300 }))
-      await guard.advance(intent(1).token)
       const before = await connectionOf(pool)
+      await guard.advance(intent(1).token)
       const late = await bench.transaction(async (tx) => {
         await tx.query('SELECT 1 FROM writefence_fence FOR UPDATE')
         return guard.write(intent(1, 'x'), () => 'never').catch((error: unknown) => error)
@@ -200,6 +200,29 @@ describeEngine('MariaDB, waiting for a lock', bench.problem, () => {
       expect(await connectionOf(pool)).toEqual(before)
     },
   )
+
+  it('within, a wait that takes too long leaves nothing of the call to be committed', async () => {
+    const guard = new WriteGuard(bench.fences())
+    await guard.advance(intent(1).token)
+    const pool = bench.connect({}, 'SET innodb_lock_wait_timeout = 1')
+    await bench.transaction(async (other) => {
+      await other.query(`INSERT INTO writefence_operation
+        (scope, job_id, operation_id, status, generation, applied_at)
+        VALUES ('', 'job', 'x', 'applied', 1, 1)`)
+      const joined = (tx: PoolConnection) =>
+        guard.within(tx, intent(2, 'x'), () => bench.append(tx, 'late'))
+      const goesOn = bench.transaction(
+        async (tx) => {
+          await expect(joined(tx)).rejects.toMatchObject({ code: 'store_unavailable' })
+          await bench.append(tx, 'regardless')
+        },
+        { pool },
+      )
+      await goesOn
+    })
+    expect(await guard.inspect('job')).toMatchObject({ highestGeneration: 1 })
+    expect(await bench.log()).toEqual(['regardless'])
+  })
 
   it('writers of one job wait for each other only, not for those of others', async () => {
     const guard = new WriteGuard(bench.fences())

@@ -6,7 +6,6 @@ import { checkDuration } from '../../options.ts'
 /** A statement as it is sent: nothing in it is left to how the user has set up his pool. */
 export interface MysqlQuery {
   sql: string
-  values: never[]
   namedPlaceholders: boolean
   rowsAsArray: boolean
   nestTables: boolean

@@ -147,7 +147,6 @@ export class MysqlSession<Connection extends MysqlConnection = MysqlConnection> 
 function plain(sql: string): MysqlQuery {
   return {
     sql,
-    values: [],
     namedPlaceholders: false,
     rowsAsArray: false,
     nestTables: false,
