@@ -133,6 +133,18 @@ describeEngine('PostgreSQL, within a transaction of the user', bench.problem, ()
       expect(await bench.log()).toEqual(['inner', 'outer'])
     })
 
+    it('so may an effect that was itself joined to the transaction of the user', async () => {
+      const guard = guardOf()
+      await bench.transaction((tx) =>
+        guard.within(tx, intent('outer', 'x'), async () => {
+          await guard.within(tx, intent('inner', 'x'), () => bench.append(tx, 'inner'))
+          await bench.append(tx, 'outer')
+        }),
+      )
+      expect(await bench.log()).toEqual(['inner', 'outer'])
+      expect(await guard.judge(intent('inner', 'x'))).toMatchObject({ status: 'replay' })
+    })
+
     it('an effect ends only once what it joined and did not wait for has ended', async () => {
       const guard = guardOf()
       const joined: Promise<unknown>[] = []
