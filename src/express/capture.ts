@@ -13,7 +13,6 @@ import {
   applyHead,
   type Callback,
   type HeadArguments,
-  hasContent,
   headersOf,
   headIsSent,
   pretend,
@@ -180,7 +179,7 @@ export class ResponseHold implements Hold {
   }
 
   #keep(chunk: Uint8Array): void {
-    if (chunk.byteLength === 0 || !hasContent(this.#head?.status ?? 200)) return
+    if (chunk.byteLength === 0) return
     this.#size += chunk.byteLength
     this.#chunks.push(chunk)
   }

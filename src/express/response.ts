@@ -77,7 +77,7 @@ export function send(res: ServerResponse, answer: Answer, end: ServerResponse['e
 }
 
 /** RFC 9110, section 6.4.1: these answers never have content. */
-export function hasContent(status: number): boolean {
+function hasContent(status: number): boolean {
   return status >= 200 && status !== 204 && status !== 304
 }
 

@@ -63,6 +63,15 @@ const answers: readonly (readonly [name: string, handler: Handler])[] = [
     },
   ],
   ['pipe', (_, res) => Readable.from(['a', 'b', 'c']).pipe(res.type('text/plain'))],
+  [
+    'a pipe that does not end it',
+    (_, res) => {
+      const source = Readable.from(['a', 'b'])
+      source.once('close', () => setImmediate(() => res.end('c')))
+      source.pipe(res.type('text/plain'), { end: false })
+    },
+  ],
+  ['204 with a body that nobody may see', (_, res) => res.status(204).end('secret')],
   ['pipeline', (_, res) => pipeline(Readable.from(['a', 'b']), res.type('text/plain'))],
   ['sendFile', (_, res) => res.sendFile(file)],
   ['download', (_, res) => res.download(file)],

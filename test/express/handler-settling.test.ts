@@ -29,10 +29,11 @@ describe.each(versions)('%s, how a handler is settled', (_, express) => {
         'the last piece of a stream that is over the limit',
         6,
         (_req, res) => {
-          res.setHeader('Content-Length', 12)
+          res.setHeader('Content-Length', 13)
           res.write('12345')
           res.write('6789')
           res.write('abc')
+          res.write('d')
           res.end()
         },
       ],
@@ -111,6 +112,17 @@ describe.each(versions)('%s, how a handler is settled', (_, express) => {
       expect([first.status, first.body.code]).toEqual([409, 'outcome_unknown'])
       expect(first.headers['fencing-verdict']).toBe('outcome_unknown;highest=7')
       expect(first.headers).not.toHaveProperty('set-cookie')
+    })
+
+    it('that fails after one large piece has another answer: nothing has gone out', async () => {
+      const bank = withSettling(() => Promise.reject(new StoreUnavailableError('down')))
+      const handler: Handler = (_req, res) => {
+        res.write('123456')
+        res.end()
+      }
+      const options = { onUnknown: 'rerun', maxBodyBytes: 3 } as const
+      const { post } = effectRoute(express, handler, options, bank)
+      expect((await post()).body.code).toBe('outcome_unknown')
     })
 
     it('that fails with a half-sent answer cuts the connection', async () => {
