@@ -239,6 +239,25 @@ describeEngine('effects on MariaDB', bench.problem, () => {
       expect(await guard.inspect('other')).toMatchObject({ highestGeneration: 3 })
     })
 
+    it('a joined write may stand inside a joined write', async () => {
+      const outcome = await bench.transaction((tx) =>
+        guard.within(tx, intent(1, 'outer'), () =>
+          guard.within(tx, intent(1, 'inner'), append('inner')).then(() => 'done'),
+        ),
+      )
+      expect(outcome).toMatchObject({ status: 'applied', result: 'done' })
+      expect(await bench.log()).toEqual(['inner'])
+    })
+
+    it('an inner write that nobody waits for is a part of the outer one', async () => {
+      let inner: Promise<unknown> | undefined
+      await guard.write(intent(1, 'outer'), async (tx) => {
+        inner = guard.within(tx, intent(1, 'inner', 'other'), append('inner'))
+      })
+      expect(await bench.log()).toEqual(['inner'])
+      expect(await inner).toMatchObject({ status: 'applied' })
+    })
+
     it('an outer one that throws takes the inner ones along', async () => {
       const outer = guard.write(intent(1, 'outer'), async (tx) => {
         await guard.within(tx, intent(1, 'inner', 'other'), append('inner'))
