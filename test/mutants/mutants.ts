@@ -1,0 +1,57 @@
+/** All mutants, and the tests that are to kill them. */
+
+import { guardMutants } from './guard-mutants.ts'
+import { httpMutants } from './http-mutants.ts'
+import { leaseMutants } from './lease-mutants.ts'
+import type { Mutant } from './mutant.ts'
+import { sqliteMutants } from './sqlite-mutants.ts'
+
+export const mutants: readonly Mutant[] = [
+  ...guardMutants,
+  ...leaseMutants,
+  ...httpMutants,
+  ...sqliteMutants,
+]
+
+/**
+ * The tests of a file of the sources, those that are closest to it first: a mutant that the first
+ * few kill costs no run of the others.
+ */
+const TESTS: readonly (readonly [of: RegExp, ...tests: readonly (readonly string[])[]])[] = [
+  [/^src\/guard\/verdict/, ['test/guard/verdict', 'test/conformance/fence-store.sqlite']],
+  [/^src\/guard\/settle/, ['test/guard/settle', 'test/conformance/fence-store.sqlite']],
+  [/^src\/guard\//, ['test/conformance/fence-store.sqlite'], ['test/guard/']],
+  [/^src\/token/, ['test/wire/', 'test/conformance/fence-store.sqlite']],
+  [/^src\/lease\/lease-rules/, ['test/conformance/lease-store.sqlite']],
+  [/^src\/lease\//, ['test/lease/']],
+  [/^src\/http\/(fence|lease)-service/, ['test/express/fence-routes', 'test/express/lease-routes']],
+  [/^src\/http\//, ['test/http/', 'test/express/']],
+  [/^src\/wire\//, ['test/wire/'], ['test/express/']],
+  [/lease/, ['test/conformance/lease-store.sqlite', 'test/storage/sqlite/lease-store']],
+  [/group-commit/, ['test/storage/sqlite/']],
+  [/fence-(sql|statements)/, ['test/conformance/fence-store.sqlite']],
+  [/./, ['test/storage/sqlite/']],
+]
+
+/** Where the tests that are close let a mutant live: everything that runs in one process. */
+const ALL = [
+  'test/conformance/',
+  'test/guard/',
+  'test/storage/sqlite/',
+  'test/lease/',
+  'test/wire/',
+  'test/http/',
+  'test/express/',
+  'test/processes/sqlite',
+]
+
+/** Groups of test files to run one after the other, until one kills the mutant. */
+export function testsOf({ file }: Mutant): readonly (readonly string[])[] {
+  const [, ...close] = TESTS.find(([of]) => of.test(file)) ?? [/./]
+  return [...close, ALL]
+}
+
+/** How often a mutant's text occurs in what it changes; anything but once is a stale mutant. */
+export function occurrences({ find }: Mutant, text: string): number {
+  return text.split(find).length - 1
+}
