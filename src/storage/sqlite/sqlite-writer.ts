@@ -175,17 +175,13 @@ export class SqliteWriter {
     do {
       const ticket = queue.take()
       if (ticket === undefined) return
-      const alone = this.#alone.has(ticket.work)
-      if (alone && members.length > 0) {
-        queue.putBack([ticket])
-        return
-      }
       // From the second on there is somebody whose answer hangs on what the others do.
       if (members.length === 1) this.#transaction.mark()
       const member: Member = { ticket }
       members.push(member)
       member.value = ticket.work(this.#spoiled.get(ticket.work))
-      if (alone) return
+      // Those that must run alone were put back at the head of the queue: they come first.
+      if (this.#alone.has(ticket.work)) return
     } while (members.length < this.#maxGroup && performance.now() - startedAt < MAX_GROUP_MS)
   }
 

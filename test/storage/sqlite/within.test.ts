@@ -48,6 +48,19 @@ describe('within', () => {
     expect(await d.guard.inspect('job')).toMatchObject({ highestGeneration: 7 })
   })
 
+  it('on a snapshot that is out of date is refused even if there is nothing to put', async () => {
+    const { d, other } = twoHandles()
+    await d.write(intent(6, 'x'))
+    other.exec('BEGIN')
+    other.prepare('SELECT * FROM log').all()
+    await d.write(intent(7, 'newer'))
+    for (const operationId of [undefined, 'x']) {
+      const call = () => d.guard.within(other, intent(6, operationId), () => 'read')
+      expect(call).toThrow(StoreUnavailableError)
+    }
+    other.exec('COMMIT')
+  })
+
   it('of two transactions that have not read yet, one gets the lock', () => {
     const { d, other } = twoHandles()
     d.db.exec('BEGIN')
