@@ -9,7 +9,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createVitest, type Vitest } from 'vitest/node'
+import { createVitest, type TestCase, type TestModule, type Vitest } from 'vitest/node'
 import type { Mutant } from '../test/mutants/mutant.ts'
 import { mutants, occurrences, testsOf } from '../test/mutants/mutants.ts'
 
@@ -17,6 +17,19 @@ const SHORT_MS = 150_000
 const RUN_LIMIT_MS = 180_000
 const OVERDUE = 'no end: the tests were stopped'
 const COPIED = ['src', 'test', 'examples', 'docs', 'sql', 'package.json', 'tsconfig.json']
+
+/** Hears of the first failure: what a run returns has results of earlier runs in it. */
+const watcher = {
+  failure: undefined as string | undefined,
+  onTestCaseResult(test: TestCase): void {
+    if (test.result().state !== 'failed') return
+    this.failure ??= `${test.module.relativeModuleId}: ${test.fullName}`
+  },
+  onTestModuleEnd(module: TestModule): void {
+    const [error] = module.errors()
+    if (error !== undefined) this.failure ??= `${module.relativeModuleId}: ${error.message}`
+  },
+}
 
 /** Groups of tests that pass where nothing is changed: only then does a failure say something. */
 const sound = new Set<string>()
@@ -78,7 +91,7 @@ function start(): Promise<Vitest> {
     config: join(copy, 'vitest.config.ts'),
     watch: false,
     bail: 1,
-    reporters: [{}],
+    reporters: [watcher],
     pool: 'threads',
     maxWorkers: 2,
     testTimeout: 10_000,
@@ -115,6 +128,7 @@ async function killerOf(vitest: Vitest, mutant: Mutant): Promise<string | undefi
 async function failureIn(vitest: Vitest, group: readonly string[]): Promise<string | undefined> {
   const specifications = await vitest.globTestSpecifications([...group])
   if (specifications.length === 0) throw new Error(`there are no tests in ${group.join(', ')}`)
+  watcher.failure = undefined
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<undefined>((resolve) => {
     timer = setTimeout(resolve, RUN_LIMIT_MS, undefined)
@@ -122,15 +136,8 @@ async function failureIn(vitest: Vitest, group: readonly string[]): Promise<stri
   const run = await Promise.race([vitest.runTestSpecifications(specifications, false), late])
   clearTimeout(timer)
   if (run === undefined) return OVERDUE
-  for (const module of run.testModules) {
-    const [failed] = module.children.allTests('failed')
-    if (failed !== undefined) return `${module.relativeModuleId}: ${failed.fullName}`
-    // Not a test's doing: the mutant cannot be compiled, say.
-    const [error] = module.errors()
-    if (error !== undefined) throw new Error(error.message)
-  }
   const [error] = run.unhandledErrors
-  return error === undefined ? undefined : `an unhandled error: ${String(error)}`
+  return watcher.failure ?? (error && `an unhandled error: ${String(error)}`)
 }
 
 /** In a short run those of changed files come first, then an even sample of the others. */
