@@ -79,6 +79,17 @@ describeEngine('PostgreSQL, sessions and values', bench.problem, () => {
     expect(rows).toEqual([])
   })
 
+  it('R127: pruning leases takes what ended first, not what lies first', async () => {
+    let now = 2000
+    const store = bench.leases({ now: () => now })
+    await store.raise('ended second', 1)
+    now = 1000
+    await store.raise('ended first', 1)
+    now = 3000
+    expect(await store.prune({ olderThanMs: 0, limit: 1 })).toEqual({ pruned: 1 })
+    expect((await store.list()).map((record) => record.jobId)).toEqual(['ended second'])
+  })
+
   it('R46, R67: the longest ids there are fit, all three at once', async () => {
     const [scope, jobId, operationId, leaseId] = [longest(1), longest(2), longest(3), longest(4)]
     const guard = new WriteGuard(bench.fences())
