@@ -200,7 +200,7 @@ describeEngine('MariaDB, isolation', bench.problem, () => {
     })
   })
 
-  it('a transaction that was left open on a connection of the pool is in nobody’s way', async () => {
+  it('a transaction left open on a connection of the pool is in nobody’s way', async () => {
     const pool = bench.connect({ connectionLimit: 1 }, 'SET autocommit = 0')
     const guard = new WriteGuard(bench.fences({ pool }))
     for (const call of [

@@ -16,7 +16,7 @@ import { type MysqlServer, MysqlSession, TimedOut } from './mysql-session.ts'
 import type { MysqlTables } from './mysql-tables.ts'
 
 /** What work in a transaction came to, and whether it is to be kept. */
-export interface Ended<T> {
+interface Ended<T> {
   readonly value: T
   /** False where nothing was changed that should outlast the transaction. */
   readonly commit: boolean
