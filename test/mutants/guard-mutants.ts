@@ -38,11 +38,7 @@ const verdict = mutantsOf('src/guard/verdict.ts', [
     'fence: { ...fence, holder }, moved: true',
     'fence, moved: false',
   ],
-  [
-    'nothing is a conflict',
-    "  if (!sameHolder(fence.holder, holder)) return { admitted: false, code: 'conflict', fence }\n",
-    '',
-  ],
+  ['nothing is a conflict', 'if (!sameHolder(fence.holder, holder))', 'if (false)'],
   ['two leases are one holder', "=== 'lease' && a.leaseId === b.leaseId", "=== 'lease'"],
   [
     'no lease is the same as any',
@@ -149,8 +145,8 @@ const settle = mutantsOf('src/guard/settle.ts', [
   ],
   [
     'resolving undoes what was applied',
-    "  if (known.status === 'applied') return { status: 'already_applied', action: { kind: 'none' } }\n",
-    '',
+    "if (known.status === 'applied') return { status: 'already_applied'",
+    "if (false) return { status: 'already_applied'",
   ],
   [
     'an attempt without proof leaves no record',
@@ -313,11 +309,7 @@ const guard = [
     ],
   ]),
   ...mutantsOf('src/guard/write-guard.ts', [
-    [
-      "the text 'false' fails open",
-      "    if (typeof failOpen !== 'boolean') throw new TypeError('dangerouslyFailOpen must be a boolean')\n",
-      '',
-    ],
+    ["the text 'false' fails open", "if (typeof failOpen !== 'boolean')", 'if (false)'],
     ['advance seals', "token, verb === 'seal')", 'token, true)'],
   ]),
   ...mutantsOf('src/token.ts', [

@@ -136,11 +136,7 @@ const fences = [
       "unit.insideTransaction === 'refuse' && this.#writer.insideTransaction",
       'this.#closed',
     ],
-    [
-      'a reservation is not put',
-      "    if (action.kind === 'put') statements.putOperation(job, operationId, action.operation)\n",
-      '',
-    ],
+    ['a reservation is not put', "if (action.kind === 'put')", 'if (false)'],
     [
       'what was not applied is not deleted',
       "    if (action.kind === 'delete') statements.deleteOperation(job, operationId)\n",

@@ -101,7 +101,7 @@ describe.each([
     expect(await probe({ framework, guarding: { protect: 'handler' }, first: false })).toEqual([])
   })
 
-  it('the guard before the parser: what needs the fingerprint is missing, nothing else', async () => {
+  it('but those that need a fingerprint, if the guard comes before the parser', async () => {
     const guarding = { protect: 'write', fingerprint: false } as const
     expect(await probe({ framework, guarding, first: true })).toMatchObject([
       { property: 'advances_when_refusing', holds: false },
