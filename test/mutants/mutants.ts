@@ -5,8 +5,10 @@ import { httpMutants } from './http-mutants.ts'
 import { leaseMutants } from './lease-mutants.ts'
 import type { Mutant } from './mutant.ts'
 import { sqliteMutants } from './sqlite-mutants.ts'
+import { verdictMutants } from './verdict-mutants.ts'
 
 export const mutants: readonly Mutant[] = [
+  ...verdictMutants,
   ...guardMutants,
   ...leaseMutants,
   ...httpMutants,
