@@ -88,11 +88,18 @@ const fences = [
     ],
     [
       'the fence is rolled back with the effect',
-      `  begin.run()
-  if (recorded`,
-      `  statements.savepoints.unit.begin.run()
-  begin.run()
-  if (recorded`,
+      `  if (step.fence !== undefined) statements.putFence(job, step.fence)
+  const { action } = step
+`,
+      `  const { action } = step
+  if (action.kind === 'apply' && spoiled === undefined) {
+    const effect = runEffect(db, statements, unit, action)
+    if (effect.status === 'threw') return { answer: step.answer, effect }
+    if (step.fence !== undefined) statements.putFence(job, step.fence)
+    return { answer: step.answer, effect }
+  }
+  if (step.fence !== undefined) statements.putFence(job, step.fence)
+`,
     ],
     [
       'an effect that throws is not undone',
