@@ -62,7 +62,7 @@ export class RedisServer {
 
   async restart(): Promise<void> {
     const own = ['--port', String(this.port), '--bind', '127.0.0.1', '--dir', this.folder]
-    const quiet = ['--save', '', '--logfile', 'log', '--enable-debug-command', 'yes']
+    const quiet = ['--save', '', '--logfile', 'log']
     this.#process = spawn('redis-server', [...own, ...quiet, ...this.#args], { stdio: 'ignore' })
     const redis = new Redis(this.port, { retryStrategy: () => 20, maxRetriesPerRequest: null })
     redis.on('error', () => {})
