@@ -56,6 +56,19 @@ async function versions(database: string, prefix = 'writefence_'): Promise<unkno
 const both = (pool: Pool, tablePrefix?: string) =>
   [new MysqlFenceStore(pool, { tablePrefix }), new MysqlLeaseStore(pool, { tablePrefix })] as const
 
+/** The pool, on a server that answers other questions than it is asked. */
+function answering(pool: Pool, told: (sql: string) => string): Pool {
+  const getConnection = async () => {
+    const connection = await pool.getConnection()
+    return {
+      query: (given: { sql: string }) => connection.query({ ...given, sql: told(given.sql) }),
+      destroy: () => connection.destroy(),
+      release: () => connection.release(),
+    }
+  }
+  return { getConnection } as unknown as Pool
+}
+
 describeEngine('MariaDB, the tables', bench.problem, () => {
   let database: string
 
@@ -116,6 +129,50 @@ describeEngine('MariaDB, the tables', bench.problem, () => {
     expect(await versions(database, 'one_')).toEqual([{ component: 'fence', version: 1 }])
   })
 
+  it('a database that is told is used, whichever one a connection is at', async () => {
+    const odd = `${database} "odd\` name`
+    await bench.pool.query('CREATE DATABASE ??', [odd])
+    onTestFinished(async () => void (await bench.pool.query('DROP DATABASE ??', [odd])))
+    const pool = bench.connect({ connectionLimit: 1 })
+    const fences = new MysqlFenceStore(pool, { database: odd, tablePrefix: 'own_' })
+    const leases = new MysqlLeaseStore(pool, { database: odd, tablePrefix: 'own_' })
+    await fences.createSchema()
+    await leases.createSchema()
+    const guard = new WriteGuard(fences)
+    const write = { token: { jobId: 'job', generation: 7 }, operationId: 'x' }
+    await guard.write(write, (tx) => tx.query(`USE ${database}`).then(() => 'done'))
+    expect(await guard.write(write, () => 'twice')).toMatchObject({ status: 'replayed' })
+    await guard.seal(write.token)
+    expect(await guard.prune({ olderThanMs: 0, sealedOnly: true })).toEqual({ pruned: 1 })
+    const claim = await leases.claim({ jobId: 'job', owner: 'w', ttlMs: 1000 })
+    expect(claim).toMatchObject({ status: 'claimed' })
+    expect(await leases.list()).toHaveLength(1)
+    await bench.pool.query('ALTER TABLE ??.own_fence ENGINE = MEMORY', [odd])
+    const other = new MysqlFenceStore(pool, { database: odd, tablePrefix: 'own_' })
+    await expect(new WriteGuard(other).inspect('job')).rejects.toThrow(/stored by MEMORY/)
+  })
+
+  it('a server that may lose commits is warned of, once', async () => {
+    const warnings: Error[] = []
+    const keep = (warning: Error) => warnings.push(warning)
+    process.on('warning', keep)
+    onTestFinished(() => void process.off('warning', keep))
+    const settings = ['@@innodb_flush_log_at_trx_commit', '@@log_bin', '@@sync_binlog']
+    for (const [values, expected] of [
+      [[3, 0, 0], 0],
+      [[1, 1, 1], 0],
+      [[1, 1, 0], 1],
+      [[2, 0, 1], 1],
+    ] as const) {
+      const told = (sql: string) =>
+        settings.reduce((text, name, i) => text.replace(name, String(values[i])), sql)
+      await new MysqlFenceStore(answering(bench.pool, told)).createSchema()
+      await new Promise((resolve) => setImmediate(resolve))
+      expect(warnings).toHaveLength(expected)
+    }
+    expect(warnings).toMatchObject([{ code: 'WRITEFENCE_DURABILITY' }])
+  })
+
   it.each([
     [2, 'upgrade writefence'],
     [0, 'migrate the tables'],
@@ -165,15 +222,8 @@ describeEngine('MariaDB, the tables', bench.problem, () => {
       ['10.4.30-MariaDB-log', '10.5'],
       ['5.7.44', '8.0'],
     ]) {
-      const getConnection = async () => {
-        const connection = await pool.getConnection()
-        const query = connection.query.bind(connection)
-        return Object.assign(connection, {
-          query: (given: { sql: string }) =>
-            query({ ...given, sql: given.sql.replace('VERSION()', `'${version}'`) }),
-        })
-      }
-      const store = new MysqlFenceStore({ getConnection } as never)
+      const told = (sql: string) => sql.replace('VERSION()', `'${version}'`)
+      const store = new MysqlFenceStore(answering(pool, told))
       await expect(store.createSchema()).rejects.toMatchObject({
         code: 'store_unavailable',
         message: expect.stringContaining(`is too old: writefence needs ${oldest}`),

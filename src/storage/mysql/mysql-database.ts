@@ -38,6 +38,11 @@ export interface MysqlStoreOptions {
    * many whole seconds.
    */
   readonly timeoutMs?: number | undefined
+  /**
+   * The database of the tables; that of the connection unless told. To be told where connections
+   * of the pool change theirs, or each database would have fences of its own.
+   */
+  readonly database?: string | undefined
   /** What the names of the tables begin with; `writefence_` unless told. */
   readonly tablePrefix?: string | undefined
 }
@@ -52,12 +57,19 @@ export interface MysqlFenceStoreOptions extends MysqlStoreOptions {
 export interface MysqlSettings {
   readonly now: (() => number) | undefined
   readonly timeoutMs: number
+  readonly database: string | undefined
   readonly tablePrefix: string
 }
 
 /** @throws TypeError or RangeError naming the option */
 export function checkMysqlOptions(options: MysqlStoreOptions): MysqlSettings {
-  const { now, timeoutMs = 5000, tablePrefix = 'writefence_' } = options
+  const { now, timeoutMs = 5000, database, tablePrefix = 'writefence_' } = options
+  if (database !== undefined && typeof database !== 'string') {
+    throw new TypeError('database must be a string')
+  }
+  if (database !== undefined && !/^[^\p{Cc}/\\.]{1,64}$/u.test(database)) {
+    throw new RangeError('database must be a name of 1 to 64 characters, without dots and slashes')
+  }
   if (typeof tablePrefix !== 'string') throw new TypeError('tablePrefix must be a string')
   // 64 characters are the longest name of a table, and it goes into SQL as it is.
   if (!/^[a-z_][a-z0-9_]{0,39}$/i.test(tablePrefix)) {
@@ -68,6 +80,7 @@ export function checkMysqlOptions(options: MysqlStoreOptions): MysqlSettings {
   return {
     now,
     timeoutMs: checkDuration('timeoutMs', timeoutMs),
+    database,
     tablePrefix,
   }
 }

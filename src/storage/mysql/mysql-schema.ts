@@ -5,7 +5,7 @@ export interface MysqlSchema {
   readonly component: string
   readonly version: number
   readonly tables: readonly string[]
-  /** The statements that create them, with `{}` for the prefix of their names. */
+  /** The statements that create them, with `{}` for what comes before their names. */
   readonly sql: readonly string[]
 }
 
@@ -52,8 +52,8 @@ export const FENCE_SCHEMA: MysqlSchema = {
   applied_at   BIGINT          NULL,
   result       LONGBLOB        NULL,
   PRIMARY KEY (scope, job_id, operation_id),
-  KEY {}operation_unsettled (status, scope, job_id, generation),
-  KEY {}operation_applied (applied_at),
+  KEY unsettled (status, scope, job_id, generation),
+  KEY applied (applied_at),
   CHECK ((status = 'applied') = (attempt_id IS NULL)),
   CHECK ((status = 'in_flight') = (deadline IS NOT NULL)),
   CHECK ((status = 'applied') = (applied_at IS NOT NULL)),
@@ -80,9 +80,9 @@ export const LEASE_SCHEMA: MysqlSchema = {
   ended_at    BIGINT          NULL,
   revision    BIGINT          NOT NULL,
   PRIMARY KEY (job_id),
-  KEY {}lease_status (status, job_id),
-  KEY {}lease_owner (owner, job_id),
-  KEY {}lease_ended (ended_at),
+  KEY by_status (status, job_id),
+  KEY by_owner (owner, job_id),
+  KEY ended (ended_at),
   CHECK (status <> 'leased' OR (owner IS NOT NULL AND ttl > 0)),
   CHECK ((owner IS NULL) = (lease_id IS NULL)),
   CHECK ((status = 'leased') = (ttl IS NOT NULL)),

@@ -3,6 +3,7 @@
 import { StoreUnavailableError } from '../../errors.ts'
 import { retry } from '../retry.ts'
 import {
+  bytes,
   HOW_TO_CREATE,
   isNoTable,
   isUndone,
@@ -25,15 +26,19 @@ let warned = false
 export class MysqlTables {
   readonly #schema: MysqlSchema
   readonly #prefix: string
+  readonly #database: string | undefined
   #server: MysqlServer | undefined
 
-  constructor(schema: MysqlSchema, { tablePrefix }: MysqlSettings) {
+  constructor(schema: MysqlSchema, { database, tablePrefix }: MysqlSettings) {
     this.#schema = schema
     this.#prefix = tablePrefix
+    this.#database = database
   }
 
+  /** The table as it stands in SQL. */
   name(table: string): string {
-    return this.#prefix + table
+    const database = this.#database?.replaceAll('`', '``')
+    return `${database === undefined ? '' : `\`${database}\`.`}${this.#prefix}${table}`
   }
 
   /**
@@ -67,7 +72,7 @@ export class MysqlTables {
       await readServer(session)
       // Whoever may not create tables may still ask whether they are there.
       if ((await this.#versionOf(session)) === undefined) {
-        for (const statement of statementsOf(this.#schema, this.#prefix)) {
+        for (const statement of statementsOf(this.#schema, this.name(''))) {
           await retry(() => session.run(statement, DDL_MS), isUndone)
         }
       }
@@ -107,10 +112,11 @@ export class MysqlTables {
 
   /** A server that lacks an engine may have put another one in its place, without an error. */
   async #assertTransactional(session: MysqlSession): Promise<void> {
-    const names = this.#schema.tables.map((table) => `'${this.name(table)}'`).join(', ')
+    const database = this.#database === undefined ? 'DATABASE()' : bytes(this.#database)
+    const names = this.#schema.tables.map((table) => `'${this.#prefix}${table}'`).join(', ')
     const rows = await session.rows<'name' | 'engine'>(
       `SELECT TABLE_NAME AS name, ENGINE AS engine FROM information_schema.TABLES
-       WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN (${names}) AND ENGINE <> 'InnoDB'`,
+       WHERE TABLE_SCHEMA = ${database} AND TABLE_NAME IN (${names}) AND ENGINE <> 'InnoDB'`,
     )
     for (const { name, engine } of rows) {
       const found = `the table ${toText(name)} is stored by ${toText(engine)}`
