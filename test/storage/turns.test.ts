@@ -62,7 +62,7 @@ describe('units that an effect starts on its own transaction', () => {
     expect(seen).toEqual(['effect begins', 'effect ends', 'next begins', 'next ends'])
   })
 
-  it('are waited for, those as well that they start themselves, and if the effect throws', async () => {
+  it('are waited for, those too that they start themselves, if it throws as well', async () => {
     const { turns, seen, step, tx } = stage()
     const effect = async () => {
       void turns.take(tx, step('a')).then(() => void 0)
