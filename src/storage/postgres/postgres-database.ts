@@ -26,6 +26,7 @@ export interface PostgresPool<Client extends PostgresQueryable> {
   ): void
 }
 
+/** Where the tables are, and how long is waited. */
 export interface PostgresStoreOptions {
   /** In place of the database's clock, for tests: epoch milliseconds. */
   readonly now?: (() => number) | undefined

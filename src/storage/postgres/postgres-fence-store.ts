@@ -33,6 +33,7 @@ import { createTables, FENCE_TABLES, type PostgresTables, tablesIn } from './pos
 import { bounded, type PostgresSession, PostgresTransactions } from './postgres-transactions.ts'
 import { carryOut, TransactionEnded, type UnitScope } from './postgres-unit.ts'
 
+/** Where the tables are, and how long is waited. */
 export interface PostgresFenceStoreOptions extends PostgresStoreOptions {
   /**
    * How long the callback of a write may take, in milliseconds; 30 000 unless told. It holds the
@@ -127,6 +128,7 @@ export class PostgresFenceStore<Client extends PostgresQueryable = PostgresQuery
     })
   }
 
+  /** Refuses later calls, withdraws those that wait for a connection; the pool stays open. */
   async close(): Promise<void> {
     this.#transactions.close()
   }
