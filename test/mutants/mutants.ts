@@ -35,22 +35,30 @@ const TESTS: readonly (readonly [of: RegExp, ...tests: readonly (readonly string
   [/./, ['test/storage/sqlite/']],
 ]
 
-/** Where the tests that are close let a mutant live: everything that runs in one process. */
-const ALL = [
-  'test/conformance/',
-  'test/guard/',
-  'test/storage/sqlite/',
-  'test/lease/',
-  'test/wire/',
-  'test/http/',
-  'test/express/',
-  'test/processes/sqlite',
+/** Where the tests that are close let a mutant live: all that hang on what it changes. */
+const FAR: readonly (readonly [of: RegExp, tests: readonly string[]])[] = [
+  [
+    /lease/,
+    ['test/lease/', 'test/storage/http/', 'test/express/lease-routes', 'test/processes/leases'],
+  ],
+  [/^src\/(http|wire)\//, ['test/http/', 'test/wire/', 'test/express/', 'test/storage/http/']],
+  [
+    /./,
+    [
+      'test/conformance/',
+      'test/guard/',
+      'test/storage/sqlite/',
+      'test/express/',
+      'test/processes/sqlite',
+    ],
+  ],
 ]
 
 /** Groups of test files to run one after the other, until one kills the mutant. */
 export function testsOf({ file }: Mutant): readonly (readonly string[])[] {
   const [, ...close] = TESTS.find(([of]) => of.test(file)) ?? [/./]
-  return [...close, ALL]
+  const [, far = []] = FAR.find(([of]) => of.test(file)) ?? []
+  return [...close, far]
 }
 
 /** How often a mutant's text occurs in what it changes; anything but once is a stale mutant. */
