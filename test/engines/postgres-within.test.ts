@@ -105,6 +105,21 @@ describeEngine('PostgreSQL, within a transaction of the user', bench.problem, ()
     expect(rows).toEqual([])
   })
 
+  it('a wait for the job that takes too long is given up, and comes to nothing', async () => {
+    const guard = new WriteGuard(bench.fences({ timeoutMs: 200 }))
+    await guardOf().advance(intent('job').token)
+    const holds = await bench.pool.connect()
+    await holds.query('BEGIN; SELECT FROM writefence_fence FOR UPDATE')
+    await bench.transaction(async (tx) => {
+      const joined = guard.within(tx, intent('job', 'x'), () => bench.append(tx, 'late'))
+      await expect(joined).rejects.toMatchObject({ message: /no answer within 200 ms/ })
+      await holds.query('COMMIT')
+    })
+    holds.release()
+    expect(await bench.log()).toEqual([])
+    expect(await guardOf().judge(intent('job', 'x'))).toMatchObject({ status: 'apply' })
+  })
+
   describe('units on one transaction take turns', () => {
     it('several at once are carried out one after the other', async () => {
       const guard = guardOf()
