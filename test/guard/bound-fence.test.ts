@@ -70,6 +70,10 @@ describe('a fenced storage', () => {
         d.appends(`credit ${id} ${amount}`)(tx)
         return { id, amount }
       },
+      debit(tx, id: string, amount: number) {
+        d.appends(`debit ${id} ${amount}`)(tx)
+        return { id, amount }
+      },
       close(tx, id: string) {
         d.appends(`close ${id}`)(tx)
       },
@@ -100,7 +104,7 @@ describe('a fenced storage', () => {
     const { storage } = accounts()
     await storage.credit(intent(2, 'x'), 'a', 5)
     await refused(storage.credit(intent(2, 'x'), 'a', 6), 'mismatch')
-    await refused(storage.close(intent(2, 'x'), 'a'), 'mismatch')
+    await refused(storage.debit(intent(2, 'x'), 'a', 5), 'mismatch')
   })
 
   it("takes the caller's fingerprint where there is one", async () => {
