@@ -157,13 +157,14 @@ describeEngine('PostgreSQL, the tables', bench.problem, () => {
       `CREATE DATABASE ${database} TEMPLATE template0
        ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'`,
     )
+    onTestFinished(async () => {
+      await bench.pool.query(`DROP DATABASE ${database} WITH (FORCE)`)
+    })
     const pool = bench.connect({ database })
     const refused = new StoreUnavailableError(
       'PostgreSQL: the database is encoded in SQL_ASCII, ids need UTF8',
     )
     await expect(new PostgresFenceStore(pool).createSchema()).rejects.toThrow(refused.message)
-    await pool.end()
-    await bench.pool.query(`DROP DATABASE ${database}`)
   })
 })
 
