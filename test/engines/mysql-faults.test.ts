@@ -7,7 +7,7 @@ import { address, MysqlBench } from './mysql-bench.ts'
 import { TcpProxy } from './tcp-proxy.ts'
 
 const bench = await MysqlBench.open('faults')
-const timeoutMs = 300
+const timeoutMs = 500
 
 function intent(generation: number, operationId?: string, jobId = 'job'): WriteIntent {
   return { token: { jobId, generation, leaseId: 'a' }, operationId }
@@ -39,7 +39,9 @@ async function sessions(): Promise<number> {
 describeEngine('a connection to MariaDB that fails', bench.problem, () => {
   let proxy: TcpProxy
   let pool: Pool
+  /** Gives up soon; the other one, on the same pool, does not mind a slow machine. */
   let guard: WriteGuard<PoolConnection, 'async'>
+  let patient: WriteGuard<PoolConnection, 'async'>
 
   beforeEach(async () => {
     await bench.empty()
@@ -47,7 +49,9 @@ describeEngine('a connection to MariaDB that fails', bench.problem, () => {
     onTestFinished(() => proxy.close())
     pool = bench.connect({ host: '127.0.0.1', port: proxy.port })
     guard = new WriteGuard(bench.fences({ pool, timeoutMs, effectTimeoutMs: timeoutMs }))
-    await guard.write(intent(1, 'first'), append('first'))
+    patient = new WriteGuard(bench.fences({ pool, timeoutMs: 60_000 }))
+    await patient.write(intent(1, 'first'), append('first'))
+    await guard.inspect('job')
   })
 
   const steps = [
@@ -75,8 +79,8 @@ describeEngine('a connection to MariaDB that fails', bench.problem, () => {
       await expect.poll(() => proxy.open).toBe(0)
       proxy.resume()
       // An older generation is still good: not even the fence was put.
-      expect((await guard.write(intent(1, 'y'), append('next'))).status).toBe('applied')
-      expect((await guard.write(intent(2, 'x'), append('x'))).status).toBe('applied')
+      expect((await patient.write(intent(1, 'y'), append('next'))).status).toBe('applied')
+      expect((await patient.write(intent(2, 'x'), append('x'))).status).toBe('applied')
       expect(await bench.log()).toEqual(['first', 'next', 'x'])
       await assertHealthy(pool)
     })
@@ -88,7 +92,7 @@ describeEngine('a connection to MariaDB that fails', bench.problem, () => {
       await expect(write).rejects.toMatchObject(notKnown)
       await expect.poll(() => proxy.open).toBe(0)
       proxy.resume()
-      const again = await guard.write(intent(2, 'x'), append('once'))
+      const again = await patient.write(intent(2, 'x'), append('once'))
       expect(again.status).toBe(fate === 'cut' ? 'applied' : 'replayed')
       expect(await bench.log()).toEqual(['first', 'once'])
       await assertHealthy(pool)
@@ -109,7 +113,7 @@ describeEngine('a connection to MariaDB that fails', bench.problem, () => {
       await bench.append(tx, 'other half')
     })
     await expect(killed).rejects.toMatchObject(notKnown)
-    expect((await guard.write(intent(1, 'y'), append('next'))).status).toBe('applied')
+    expect((await patient.write(intent(1, 'y'), append('next'))).status).toBe('applied')
     expect(await bench.log()).toEqual(['first', 'next'])
     await assertHealthy(pool)
   })
@@ -121,7 +125,7 @@ describeEngine('a connection to MariaDB that fails', bench.problem, () => {
       return 'done'
     })
     await expect(killed).rejects.toMatchObject(notKnown)
-    expect((await guard.write(intent(1, 'y'), append('next'))).status).toBe('applied')
+    expect((await patient.write(intent(1, 'y'), append('next'))).status).toBe('applied')
     expect(await bench.log()).toEqual(['first', 'next'])
   })
 
@@ -143,7 +147,7 @@ describeEngine('a connection to MariaDB that fails', bench.problem, () => {
     })
     told()
     await expect.poll(() => lateError).toBeInstanceOf(Error)
-    expect((await guard.write(intent(1, 'y'), append('next'))).status).toBe('applied')
+    expect((await patient.write(intent(1, 'y'), append('next'))).status).toBe('applied')
     expect(await bench.log()).toEqual(['first', 'next'])
     await assertHealthy(pool)
   })
@@ -171,7 +175,7 @@ describeEngine('a connection to MariaDB that fails', bench.problem, () => {
     await expect(connection.query('COMMIT')).rejects.toThrow()
     await expect.poll(() => proxy.open).toBe(0)
     proxy.resume()
-    expect((await guard.write(intent(1, 'y'), append('next'))).status).toBe('applied')
+    expect((await patient.write(intent(1, 'y'), append('next'))).status).toBe('applied')
     expect(await bench.log()).toEqual(['first', 'next'])
   })
 
@@ -185,7 +189,7 @@ describeEngine('a connection to MariaDB that fails', bench.problem, () => {
     for (const one of await Promise.allSettled(calls)) {
       expect(one).toMatchObject({
         status: 'rejected',
-        reason: { ...notKnown, message: expect.stringContaining('no connection within 300 ms') },
+        reason: { ...notKnown, message: expect.stringContaining('no connection within 500 ms') },
       })
     }
     held.release()
@@ -234,12 +238,11 @@ describeEngine('a connection to MariaDB that fails', bench.problem, () => {
       }
       proxy.resume()
       await assertHealthy(pool)
-      expect((await guard.write(intent(9, 'y'), append('next'))).status).toBe('applied')
+      expect((await patient.write(intent(9, 'y'), append('next'))).status).toBe('applied')
       await expect.poll(sessions).toBeLessThanOrEqual(before + 4)
     }
 
     it('callbacks that throw', async () => {
-      const patient = new WriteGuard(bench.fences({ pool, timeoutMs: 60_000 }))
       const boom = new Error('boom')
       const fails = async () => {
         throw boom
