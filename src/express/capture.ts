@@ -37,7 +37,9 @@ export class ResponseHold implements Hold {
   #settle: { resolve(answer: HeldAnswer): void; reject(error: Error): void } | undefined
   /** `passing`: too long to be kept, so that all but the last piece goes out as it comes. */
   #phase: 'holding' | 'passing' | 'open' = 'holding'
-  #head: { readonly status: number; readonly message: string } | undefined
+  /** Whether the handler has sent its head, and with which status. */
+  #headed = false
+  #status = 200
   #done = false
   #clientGone: boolean
   #closeHeld = false
@@ -66,16 +68,10 @@ export class ResponseHold implements Hold {
 
   release(): void {
     if (this.#phase === 'open') return
-    const { status, message } = this.#head ?? { status: 200, message: '' }
-    if (this.#phase === 'holding') {
-      this.#res.statusCode = status
-      this.#res.statusMessage = message
-    }
+    if (this.#phase === 'holding') this.#res.statusCode = this.#status
     this.#open()
-    if (!this.#clientGone) {
-      const body = this.#chunks.length === 0 ? undefined : Buffer.concat(this.#chunks)
-      this.#below.end.call(this.#res, body, 'utf8', this.#callback)
-    }
+    const body = this.#chunks.length === 0 ? undefined : Buffer.concat(this.#chunks)
+    this.#below.end.call(this.#res, body, 'utf8', this.#callback)
     this.#cut?.()
   }
 
@@ -125,13 +121,11 @@ export class ResponseHold implements Hold {
     for (const name of HEAD_CHANGES) {
       const change = res[name] as (...args: unknown[]) => unknown
       res[name] = ((...args: unknown[]) => {
-        if (this.#phase === 'holding' && this.#head !== undefined) throw headIsSent()
+        if (this.#phase === 'holding' && this.#headed) throw headIsSent()
         return change.apply(res, args)
       }) as never
     }
-    pretend(res, 'headersSent', () =>
-      this.#phase === 'holding' ? this.#head !== undefined : undefined,
-    )
+    pretend(res, 'headersSent', () => (this.#phase === 'holding' ? this.#headed : undefined))
     pretend(res, 'writableEnded', () => (holds() ? this.#done : undefined))
     res.on('pipe', (source: Readable) => {
       this.#source = source
@@ -140,15 +134,16 @@ export class ResponseHold implements Hold {
   }
 
   #writeHead(args: HeadArguments): ServerResponse {
-    if (this.#head !== undefined) throw headIsSent()
+    if (this.#headed) throw headIsSent()
     applyHead(this.#res, args)
-    this.#head = { status: this.#res.statusCode, message: this.#res.statusMessage ?? '' }
+    this.#headed = true
+    this.#status = this.#res.statusCode
     return this.#res
   }
 
   /** Asks the top layer, so that those above (compression) hear of it as they would. */
   #ensureHead(): void {
-    if (this.#head === undefined) this.#res.writeHead(this.#res.statusCode)
+    if (!this.#headed) this.#res.writeHead(this.#res.statusCode)
   }
 
   #write(args: readonly unknown[]): boolean {
@@ -189,10 +184,8 @@ export class ResponseHold implements Hold {
     if (this.#clientGone) this.#chunks = []
     if (this.#chunks.length < 2) return true
     if (this.#phase === 'holding') {
-      const { status, message } = this.#head ?? { status: 200, message: '' }
       this.#phase = 'passing'
-      this.#res.statusMessage = message
-      this.#below.writeHead.call(this.#res, status)
+      this.#below.writeHead.call(this.#res, this.#status)
     }
     const pieces = this.#chunks.splice(0, this.#chunks.length - 1)
     return pieces.map((piece) => this.#below.write.call(this.#res, piece, 'utf8')).every(Boolean)
@@ -200,10 +193,9 @@ export class ResponseHold implements Hold {
 
   #finish(kept: boolean): void {
     this.#done = true
-    const { status } = this.#head ?? { status: 200 }
     this.#deferCut()
     const body = kept ? Buffer.concat(this.#chunks) : undefined
-    this.#settle?.resolve({ status, headers: headersOf(this.#res), body })
+    this.#settle?.resolve({ status: this.#status, headers: headersOf(this.#res), body })
   }
 
   /**

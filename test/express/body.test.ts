@@ -2,7 +2,7 @@ import type { Request, Response } from 'express'
 import request from 'supertest'
 import { describe, expect, it } from 'vitest'
 import { fencing, fencingErrors } from 'writefence/express'
-import { bearing, decisions, destination, versions } from './harness.ts'
+import { bearing, decisions, destination, listening, plain, versions } from './harness.ts'
 
 type Options = NonNullable<Parameters<typeof fencing>[1]>
 
@@ -156,6 +156,16 @@ describe.each(versions)('%s, R103: the body of a request', (_, express) => {
     const written = setUp('write', 'none', 'json')
     expect((await written.send(big)).status).toBe(413)
     expect((await written.send('{"a":1}')).status).toBe(201)
+  })
+
+  it('one that comes in chunks, of a length that nobody knows, is one', async () => {
+    const unread = setUp('handler', 'none')
+    const headers = { ...bearing(7, 'op'), 'Transfer-Encoding': 'chunked' }
+    const sent = { headers: { ...headers, 'Content-Type': 'application/json' }, body: '{"a":1}' }
+    expect((await plain(await listening(unread.app), sent)).status).toBe(400)
+    const port = await listening(setUp('handler', 'json').app)
+    expect((await plain(port, sent)).status).toBe(201)
+    expect((await plain(port, { ...sent, body: '{"a":2}' })).status).toBe(422)
   })
 
   it('nested too deeply is 400, not a stack overflow', async () => {

@@ -112,6 +112,14 @@ describe.each(versions)("%s, protect: 'handler'", (_, express) => {
       }
     })
 
+    it('R88: has a length only where it has content', async () => {
+      const { post } = setUp(handler)
+      for (const { status, headers } of [await post(7, 'op'), await post(7, 'op')]) {
+        if (status === 204) expect(headers).not.toHaveProperty('content-length')
+        else expect(headers['content-length'] ?? headers['transfer-encoding']).toBeDefined()
+      }
+    })
+
     it('R86: is marked as a replay on a retry only', async () => {
       const { post } = setUp(handler)
       expect((await post(7, 'op')).headers).not.toHaveProperty('idempotent-replayed')

@@ -1,5 +1,7 @@
+import request from 'supertest'
 import { describe, expect, it } from 'vitest'
-import { destination, faults, versions } from './harness.ts'
+import { fencing } from 'writefence/express'
+import { bearing, destination, faults, listening, raw, signal, versions } from './harness.ts'
 import { effectRoute, type Handler, type Options } from './routes.ts'
 
 const status =
@@ -119,7 +121,7 @@ describe.each(versions)('%s, how a handler ends', (_, express) => {
       const recordable = () => {
         throw new Error('bug')
       }
-      const { post, runs } = setUp(status(201), { recordable })
+      const { post, runs } = setUp(status(404), { recordable })
       const first = await post()
       expect([first.status, first.body]).toEqual([500, { failed: true }])
       expect(first.headers['fencing-verdict']).toBe('outcome_unknown;highest=7')
@@ -130,12 +132,14 @@ describe.each(versions)('%s, how a handler ends', (_, express) => {
 
   describe('an answer sent twice', () => {
     it('is the first one, on the wire and on record', async () => {
-      const { post } = setUp((_req, res) => {
+      const app = express()
+      app.post('/', fencing(destination().guard, { protect: 'handler' }), (_req, res) => {
         res.status(201).json({ first: true })
         res.status(500).json({ second: true })
       })
-      const [first, again] = [await post(), await post()]
+      const post = () => request(app).post('/').set(bearing(7, 'op'))
       // The error after the answer makes Express cut the connection, as it does without a guard.
+      const [first, again] = [await post(), await post()]
       expect(first.body).toEqual({ first: true })
       expect([again.status, again.body]).toEqual([201, { first: true }])
     })
@@ -189,6 +193,25 @@ describe.each(versions)('%s, how a handler ends', (_, express) => {
       const { post } = setUp(handler)
       const answer = await post()
       expect([answer.status, answer.body]).toEqual([500, { failed: true }])
+      expect((await post()).body.code).toBe('outcome_unknown')
+    })
+
+    it('a status message goes with its status', async () => {
+      const { app } = setUp((_req, res) => res.writeHead(201, 'Made').end())
+      const head = [
+        'POST / HTTP/1.1',
+        ...Object.entries(bearing(7, 'op')).map((each) => each.join(': ')),
+      ]
+      expect(await raw(await listening(app), head)).toMatch(/^HTTP\/1.1 201 Made\r\n/)
+    })
+
+    it('the callback of the end is called once the answer has gone out', async () => {
+      const finished = signal<boolean>()
+      const { post } = setUp((_req, res) => {
+        res.end('x', () => finished.fire(res.writableFinished))
+      })
+      await post()
+      expect(await finished.promise).toBe(true)
     })
 
     it('a chunk that is none throws as it would without a guard', async () => {

@@ -9,7 +9,7 @@ import type { RequestHandler } from 'express'
 import { describe, expect, it } from 'vitest'
 import type { DecisionEvent } from 'writefence'
 import { atEnd, once, signal, versions } from './harness.ts'
-import { effectRoute, type Handler } from './routes.ts'
+import { effectRoute, type Handler, type Options } from './routes.ts'
 
 const settled = () => once<DecisionEvent>('writefence:decision', ({ verb }) => verb === 'effect')
 const big = randomBytes(3_000_000)
@@ -106,6 +106,28 @@ describe.each(versions)('%s, a handler that is interrupted', (_, express) => {
       await go.promise
       res.sendFile(path)
     })
+    const { hangUp } = await start()
+    await began.promise
+    hangUp()
+    await gone.promise
+    const end = settled()
+    go.fire()
+    expect((await end).decision).toBe('applied')
+    expect((await post()).headers['idempotent-replayed']).toBe('true')
+  })
+
+  it('R98: so is one whose client had gone before the handler ran', async () => {
+    const [began, gone, go] = [signal(), signal(), signal()]
+    const path = bigFile()
+    const options: Options = {
+      jobId: async (req) => {
+        req.socket.once('close', () => gone.fire())
+        began.fire()
+        await go.promise
+        return 'job'
+      },
+    }
+    const { start, post } = effectRoute(express, (_req, res) => res.sendFile(path), options)
     const { hangUp } = await start()
     await began.promise
     hangUp()

@@ -1,3 +1,4 @@
+import type { RequestHandler } from 'express'
 import request from 'supertest'
 import { describe, expect, it } from 'vitest'
 import { type DecisionEvent, type FaultEvent, StoreUnavailableError, WriteGuard } from 'writefence'
@@ -106,12 +107,21 @@ describe.each(versions)('%s, how a handler is settled', (_, express) => {
 
     it("that fails with 'rerun' is answered outcome_unknown: it would run again", async () => {
       const bank = withSettling(() => Promise.reject(new StoreUnavailableError('down')))
-      const handler: Handler = (_req, res) => res.cookie('a', '1').status(201).json({ a: 1 })
-      const { post } = effectRoute(express, handler, { onUnknown: 'rerun' }, bank)
+      const handler: Handler = (_req, res) => {
+        res.setHeader('X-Early', 'changed')
+        res.cookie('a', '1').status(201).json({ a: 1 })
+      }
+      const early: RequestHandler = (_req, res, next) => {
+        res.setHeader('X-Early', 'kept')
+        next()
+      }
+      const options = { onUnknown: 'rerun' } as const
+      const { post } = effectRoute(express, handler, options, bank, [early])
       const first = await post()
       expect([first.status, first.body.code]).toEqual([409, 'outcome_unknown'])
       expect(first.headers['fencing-verdict']).toBe('outcome_unknown;highest=7')
       expect(first.headers).not.toHaveProperty('set-cookie')
+      expect(first.headers['x-early']).toBe('kept')
     })
 
     it('that fails after one large piece has another answer: nothing has gone out', async () => {

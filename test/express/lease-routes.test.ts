@@ -1,9 +1,10 @@
+import http from 'node:http'
 import type { Request, Response } from 'express'
 import request from 'supertest'
 import { describe, expect, it } from 'vitest'
 import { fenceRoutes, leaseRoutes } from 'writefence/express'
 import { SqliteLeaseStore } from 'writefence/sqlite'
-import { destination, listening, plain, raw, versions } from './harness.ts'
+import { atEnd, destination, listening, plain, raw, versions } from './harness.ts'
 
 const claim = { owner: 'w-1', ttlMs: 30_000, leaseId: 'f00d' }
 const key = { owner: 'w-1', generation: 1, leaseId: 'f00d' }
@@ -92,27 +93,49 @@ describe.each(versions)('%s, leaseRoutes', (_, express) => {
   })
 
   it.each([
-    ['not JSON', '{', 'application/json'],
-    ['an array', '[]', 'application/json'],
-    ['a string', '"x"', 'application/json'],
-    ['nothing', '', 'application/json'],
-    ['no UTF-8', '{"owner":"\xff"}', 'application/json'],
-    [
-      'longer than 64 KiB',
-      JSON.stringify({ ...claim, pad: 'x'.repeat(70_000) }),
-      'application/json',
-    ],
-  ])('a body that is %s is 400, and changes nothing', async (_name, body, type) => {
+    ['not JSON', '{'],
+    ['an array', '[]'],
+    ['a string', '"x"'],
+    ['nothing', ''],
+    ['no UTF-8', JSON.stringify({ ...claim, owner: '\xff' })],
+  ])('a body that is %s is 400, and changes nothing', async (_name, body) => {
     const { app, store } = setUp()
-    const answer = await raw(
-      await listening(app),
-      ['POST /leases/job/claim HTTP/1.1', `Content-Type: ${type}`],
-      body,
-    )
+    const answer = await raw(await listening(app), ['POST /leases/job/claim HTTP/1.1'], body)
     expect(answer).toContain('400 Bad Request')
     expect(answer).toContain('application/problem+json')
     expect(answer).toContain('"code":"request_malformed"')
     expect(await store.get('job')).toBeUndefined()
+  })
+
+  it('a body over 64 KiB is refused while it is still coming, and that is heard', async () => {
+    const { app, store } = setUp()
+    const port = await listening(app)
+    const path = '/leases/job/claim'
+    const headers = { 'Content-Length': 10_000_000 }
+    const req = http.request({ port, method: 'POST', path, headers, agent: false })
+    atEnd(() => req.destroy())
+    const answer = new Promise<http.IncomingMessage>((resolve, reject) => {
+      req.once('response', resolve).once('error', reject)
+    })
+    req.write(JSON.stringify({ ...claim, pad: 'x'.repeat(70_000) }))
+    expect((await answer).statusCode).toBe(400)
+    expect(await store.get('job')).toBeUndefined()
+  })
+
+  it('a body of 64 KiB is read', async () => {
+    const pad = 65_536 - JSON.stringify({ ...claim, pad: '' }).length
+    const body = { ...claim, pad: 'x'.repeat(pad) }
+    expect((await setUp().post('/leases/job/claim', body)).status).toBe(201)
+    const over = await setUp().post('/leases/job/claim', { ...claim, pad: `x${body.pad}` })
+    expect([over.status, over.body.detail]).toEqual([400, expect.stringContaining('longer')])
+  })
+
+  it('a chunked body without a chunk is none', async () => {
+    const { app, post } = setUp()
+    await post('/leases/job/claim', claim)
+    const headers = { 'Transfer-Encoding': 'chunked' }
+    const path = '/leases/job/force-release'
+    expect((await plain(await listening(app), { path, headers })).status).toBe(200)
   })
 
   it.each([

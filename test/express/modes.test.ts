@@ -232,6 +232,19 @@ describe.each(versions)('%s, mode', (_, express) => {
       expect(bank.credits()).toEqual([])
     })
 
+    it('a write whose fate is not known is not to be repeated', async () => {
+      const bank = destination()
+      const fence = fencing(bank.guard, { mode: 'once-fenced', jobId })
+      const app = express()
+      app.post('/', fence, (req: Request, _res: Response, next) => {
+        bank.db.close()
+        fence.of(req).write(bank.credit(1)).catch(next)
+      })
+      app.use(fencingErrors())
+      const answer = await request(app).post('/')
+      expect([answer.status, answer.body.retryable]).toEqual([503, false])
+    })
+
     it('a write that throws is undone, and its error is the answer', async () => {
       const bank = destination()
       const fence = fencing(bank.guard, { mode: 'once-fenced', jobId })

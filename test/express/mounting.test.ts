@@ -1,6 +1,7 @@
 import type { Request, Response } from 'express'
 import request from 'supertest'
 import { describe, expect, it } from 'vitest'
+import { WriteRefusedError } from 'writefence'
 import { fencing, fencingErrors } from 'writefence/express'
 import { bearing, decisions, destination, faults, listening, plain, versions } from './harness.ts'
 import { guardedRoute } from './routes.ts'
@@ -91,6 +92,28 @@ describe.each(versions)('%s, a guard in its app', (_, express) => {
       expect([stale.status, stale.body.code]).toEqual([412, 'stale'])
       expect((await a.guard.inspect('job'))?.inFlight).toBe(0)
     })
+  })
+
+  it('fencingErrors passes on what comes after the head, and what is not its own', async () => {
+    const { guard } = destination()
+    const passed: unknown[] = []
+    const app = express()
+    const late = new WriteRefusedError('stale', { jobId: 'job', generation: 7 })
+    const own = new Error('own')
+    app.get('/late', (_req: Request, res: Response, next) => {
+      res.write('half')
+      next(late)
+    })
+    app.get('/own', fencing(guard), (_req: Request, _res: Response, next) => next(own))
+    app.use(fencingErrors())
+    app.use((error: unknown, _req: Request, res: Response, _next: unknown) => {
+      passed.push(error)
+      res.end()
+    })
+    expect((await request(app).get('/late')).text).toBe('half')
+    await request(app).get('/own')
+    expect(passed).toEqual([late, own])
+    expect(passed[0]).toBe(late)
   })
 
   it('fence.of a request that has not come through it is a TypeError with advice', async () => {

@@ -55,6 +55,19 @@ describe.each(versions)("%s, protect: 'write'", (_, express) => {
     expect(credits()).toEqual([5, 5])
   })
 
+  it('a refusal says nothing of the answer that was being made', async () => {
+    const { guard, send } = setUp(async (bound, _req, res) => {
+      res.location('/credits/1').set({ ETag: '"1"', 'Content-Language': 'fr' })
+      await bound.write(() => 1)
+    })
+    await guard.seal({ jobId: 'job', generation: 7, leaseId: 'lease-7' })
+    const refused = await send(7, 'op')
+    expect([refused.status, refused.body.code]).toEqual([412, 'sealed'])
+    for (const name of ['location', 'etag', 'content-language']) {
+      expect(refused.headers).not.toHaveProperty(name)
+    }
+  })
+
   it('another holder of the same generation is refused: an alarm', async () => {
     const { app, send, credits } = setUp()
     await send(7, 'op-1')
@@ -69,7 +82,7 @@ describe.each(versions)("%s, protect: 'write'", (_, express) => {
     expect(credits()).toEqual([5])
   })
 
-  it('R52: a handler that throws before it writes leaves its fence, after a restart too', async () => {
+  it('R52: a handler that throws before it writes leaves its fence, also on restart', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'writefence-'))
     atEnd(() => rmSync(folder, { recursive: true }))
     const open = () => {

@@ -85,7 +85,9 @@ export function effectRoute<Bank extends Pick<Destination, 'guard'> = Destinatio
   })
   app.use(fencingErrors())
   app.use((error: { status?: number }, _req: Request, res: Response, _next: unknown) => {
-    res.status(error.status ?? 500).json({ failed: true })
+    if (res.headersSent) return
+    const inRange = res.statusCode >= 400 && res.statusCode < 600
+    res.status(error.status ?? (inRange ? res.statusCode : 500)).json({ failed: true })
   })
   const post = (generation = 7, id = 'op', body: object = {}, path = '/') =>
     request(app).post(path).set(bearing(generation, id)).redirects(0).buffer(true).send(body)

@@ -4,7 +4,7 @@ import request from 'supertest'
 import { describe, expect, it } from 'vitest'
 import { NotAppliedError } from 'writefence'
 import { fencing } from 'writefence/express'
-import { bearing, destination, faults, versions } from './harness.ts'
+import { bearing, destination, faults, signal, versions } from './harness.ts'
 import { type Writer, writeRoute } from './routes.ts'
 
 describe.each(versions)("%s, protect: 'write'", (_, express) => {
@@ -33,13 +33,6 @@ describe.each(versions)("%s, protect: 'write'", (_, express) => {
       ['a pipe', (_b, _q, res) => Readable.from(['secret', 'secret']).pipe(res)],
       ['sendFile', (_b, _q, res) => res.sendFile(new URL(import.meta.url).pathname)],
       [
-        'waiting for its callbacks',
-        async (_b, _q, res) => {
-          await new Promise((resolve) => res.write('secret', resolve))
-          await new Promise<void>((resolve) => res.end('secret', resolve))
-        },
-      ],
-      [
         'a refusal that is swallowed',
         async (bound, _q, res) => {
           await bound.effect(() => Promise.reject(new NotAppliedError())).catch(() => {})
@@ -66,6 +59,20 @@ describe.each(versions)("%s, protect: 'write'", (_, express) => {
           operationId: 'op',
         },
       ])
+    })
+
+    it('is swallowed to its end: a handler that waits for its callbacks goes on', async () => {
+      const heard: string[] = []
+      const end = signal()
+      const { send } = setUp(async (_b, _q, res) => {
+        await new Promise((resolve) => res.write('secret', resolve))
+        heard.push('written')
+        await new Promise<void>((resolve) => res.end('secret', resolve))
+        end.fire(void heard.push('ended'))
+      })
+      await send(7, 'op')
+      await end.promise
+      expect(heard).toEqual(['written', 'ended'])
     })
 
     it('is one that does not wait for its write', async () => {
