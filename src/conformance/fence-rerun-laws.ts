@@ -43,6 +43,21 @@ const rerunning: readonly FenceStoreLaw[] = [
     }
   }),
 
+  law('what is run again beside an overdue attempt goes on holding others back', async (d) => {
+    await d.begin(intent(1, 'x'), { deadlineMs: 10 })
+    d.advanceClock(10)
+    const again = await d.begin(intent(2, 'x'), rerun)
+    await refused(d.guard.write(intent(2, 'y'), d.appends('y')), 'in_flight')
+    const { older } = await d.guard.advance(intent(2, undefined).token)
+    assert.deepEqual(older, { inFlight: 1, overdue: 0 })
+    // That this one has ended says nothing of the first: it may land after all.
+    again.fail(new Error('lost the connection'))
+    await failure(again.outcome)
+    await refused(d.guard.write(intent(2, 'y'), d.appends('y')), 'outcome_unknown')
+    await d.guard.effect(intent(2, 'x'), async () => 'third', rerun)
+    await d.applies(intent(2, 'y'))
+  }),
+
   law("'rerun' does not touch an operation in flight", async (d) => {
     const running = await d.begin(intent(1, 'x'))
     await refused(d.guard.effect(intent(1, 'x'), never, rerun), 'in_flight')

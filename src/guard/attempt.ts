@@ -48,7 +48,8 @@ export async function performReserved<Tx, Mode extends StoreMode, R>(
   } catch (error) {
     const proven = error instanceof NotAppliedError || plan.errorsMean === 'not_applied'
     // The caller gets his effect's own error: what the record says is told to subscribers.
-    await settleAttempt(plan, attempt, { status: proven ? 'not_applied' : 'unknown' })
+    const unproven = ruling.beside ? 'overdue' : 'unknown'
+    await settleAttempt(plan, attempt, { status: proven ? 'not_applied' : unproven })
     reportRuling('effect', plan.order, ruling, 'failed')
     throw error
   }
@@ -75,10 +76,11 @@ function spell<Tx, Mode extends StoreMode, R>(
   result: R,
 ): { readonly ending: Ending; readonly error?: unknown } {
   if (!attempt.named) return { ending: { status: 'not_applied' } }
+  const { generation } = plan.order.token
   try {
-    return { ending: { status: 'applied', result: encodeResult(result, plan.codec) } }
+    return { ending: { status: 'applied', generation, result: encodeResult(result, plan.codec) } }
   } catch (error) {
-    return { ending: { status: 'applied', result: undefined }, error }
+    return { ending: { status: 'applied', generation, result: undefined }, error }
   }
 }
 

@@ -4,11 +4,21 @@
 
 import type { Action, Operation } from './fence-store.ts'
 
-/** What became of an attempt. */
-export type Ending =
-  | { readonly status: 'applied'; readonly result: string | undefined }
+/** What somebody knows of an operation. */
+export type Known =
+  | {
+      readonly status: 'applied'
+      readonly result: string | undefined
+      /** Under which it was applied, where that is not the generation that began it. */
+      readonly generation?: number | undefined
+    }
   | { readonly status: 'not_applied' }
-  | { readonly status: 'unknown' }
+
+/**
+ * What became of an attempt. `unknown` has ended, so that it holds nobody back; `overdue` has
+ * ended, and an earlier one that it ran beside may not have.
+ */
+export type Ending = Known | { readonly status: 'unknown' } | { readonly status: 'overdue' }
 
 export type Settlement =
   /** `late`: the attempt had passed its deadline, and was still the current one. */
@@ -38,10 +48,7 @@ export type Resolution =
   | { readonly status: 'in_flight'; readonly generation: number; readonly remainingMs: number }
 
 /** Ends an operation from outside; one that runs within its deadline is not touched. */
-export function resolve(
-  known: Operation | undefined,
-  ending: Exclude<Ending, { status: 'unknown' }>,
-): Resolution {
+export function resolve(known: Operation | undefined, ending: Known): Resolution {
   if (known === undefined) return { status: 'unknown_operation', action: { kind: 'none' } }
   if (known.status === 'applied') return { status: 'already_applied', action: { kind: 'none' } }
   if (known.status === 'in_flight' && !known.overdue) {
@@ -58,10 +65,20 @@ function record(known: Unsettled, ending: Ending): Action {
     case 'applied':
       return {
         kind: 'put',
-        operation: { status: 'applied', generation, fingerprint, result: ending.result },
+        operation: {
+          status: 'applied',
+          generation: ending.generation ?? generation,
+          fingerprint,
+          result: ending.result,
+        },
       }
     case 'unknown':
       return { kind: 'put', operation: { status: 'unknown', generation, fingerprint, attemptId } }
+    case 'overdue':
+      return {
+        kind: 'put',
+        operation: { status: 'in_flight', generation, fingerprint, attemptId, deadlineMs: 0 },
+      }
     case 'not_applied':
       return { kind: 'delete' }
   }

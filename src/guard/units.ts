@@ -15,7 +15,14 @@ import type {
   StoreMode,
   Unit,
 } from './fence-store.ts'
-import { type Ending, type Resolution, resolve, type Settlement, settle } from './settle.ts'
+import {
+  type Ending,
+  type Known,
+  type Resolution,
+  resolve,
+  type Settlement,
+  settle,
+} from './settle.ts'
 import { admit, decide, type Verdict, type WriteClaim } from './verdict.ts'
 
 /** A write intent, checked. */
@@ -34,6 +41,8 @@ export interface Ruling {
   readonly tookOverFrom: number | undefined
   /** The attempt of the caller's own operation whose outcome is not known, if that refused him. */
   readonly unknownAttempt: string | undefined
+  /** An earlier attempt of the operation was taken over, and may take place all the same. */
+  readonly beside: boolean
 }
 
 /** Check, fence, record and effect in one transaction (rule 13). */
@@ -63,7 +72,12 @@ export function reserveUnit<Tx, Mode extends StoreMode>(
     insideTransaction: 'refuse',
     step(view) {
       const takes = attempt.rerun ? attemptOf(view) : order.takes
-      return rule(view, { ...order, takes }, reservation(order, attempt))
+      // Nobody has said that an overdue attempt will not land. Until one of the two has ended, the
+      // operation holds others back as the older one did: whatever came before it, came first.
+      const beside = attempt.rerun && view.operation?.status === 'in_flight'
+      const generation = beside ? view.operation.generation : order.token.generation
+      const step = rule(view, { ...order, takes }, reservation(order, attempt, generation))
+      return { ...step, answer: { ...step.answer, beside } }
     },
   }
 }
@@ -71,12 +85,13 @@ export function reserveUnit<Tx, Mode extends StoreMode>(
 function reservation(
   order: WriteOrder,
   attempt: { readonly attemptId: string; readonly deadlineMs: number },
+  generation: number,
 ): Action {
   return {
     kind: 'put',
     operation: {
       status: 'in_flight',
-      generation: order.token.generation,
+      generation,
       fingerprint: order.fingerprint,
       attemptId: attempt.attemptId,
       deadlineMs: attempt.deadlineMs,
@@ -177,7 +192,7 @@ function reopening({ generation, holder, sealed }: Fence): ReopenAnswer['status'
 export function resolveUnit<Tx, Mode extends StoreMode>(
   job: JobKey,
   operationId: string,
-  ending: Exclude<Ending, { status: 'unknown' }>,
+  ending: Known,
 ): Unit<Tx, Mode, Resolution> {
   return {
     job,
@@ -200,6 +215,7 @@ function rule(view: JobView, order: WriteOrder, action: Action): Step<Ruling> {
     recorded: known?.status === 'applied' ? known.result : undefined,
     tookOverFrom: admission.admitted ? previous(view.fence, admission.fence) : undefined,
     unknownAttempt: isUnknown(verdict) ? attemptOf(view) : undefined,
+    beside: false,
   }
   return {
     answer,

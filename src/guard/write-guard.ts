@@ -18,7 +18,7 @@ import type {
 } from './fence-store.ts'
 import { checkIntent, type WriteIntent } from './intent.ts'
 import { conclude, type Outcome, unavailable } from './outcome.ts'
-import type { Ending, Resolved } from './settle.ts'
+import type { Known, Resolved } from './settle.ts'
 import { advanceUnit, reopenUnit, resolveUnit, writeUnit } from './units.ts'
 import { decide, type Verdict } from './verdict.ts'
 
@@ -55,6 +55,7 @@ export class WriteGuard<Tx, Mode extends StoreMode> {
   readonly #failOpen: boolean
 
   constructor(store: FenceStore<Tx, Mode>, options: WriteGuardOptions = {}) {
+    if (typeof store?.transact !== 'function') throw new TypeError('a guard needs a fence store')
     this.store = store
     this.#codec = options.codec ?? jsonCodec
     this.#deadlineMs = checkDuration('deadlineMs', options.deadlineMs ?? 60_000)
@@ -257,7 +258,7 @@ export class WriteGuard<Tx, Mode extends StoreMode> {
   }
 
   /** Nothing is taken for granted here: `not_applied` lets the operation take place once more. */
-  #endingOf(resolution: Resolution): Exclude<Ending, { status: 'unknown' }> {
+  #endingOf(resolution: Resolution): Known {
     switch (resolution.status) {
       case 'applied':
         return { status: 'applied', result: encodeResult(resolution.result, this.#codec) }

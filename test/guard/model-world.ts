@@ -36,6 +36,8 @@ interface Running {
   readonly named: boolean
   readonly attempt: number
   readonly rerun: boolean
+  /** Of the overdue attempt that this one has taken over. */
+  readonly beside: number | undefined
   readonly ended: Promise<unknown>
   finish(result: string): void
   fail(error: unknown): void
@@ -165,13 +167,16 @@ export class ModelWorld {
     const named = { ...call, operation }
     // What is taken over, or passed, may still take place beside or after what begins here.
     if (own !== undefined || proceed) this.unordered.add(call.job)
-    this.model.put(named, { state: 'begun', attempt, deadline: this.model.now + deadlineMs })
+    const beside = own?.state === 'begun' ? own : undefined
+    const begun = { ...named, generation: beside?.generation ?? call.generation }
+    this.model.put(begun, { state: 'begun', attempt, deadline: this.model.now + deadlineMs })
     this.#running.push({
       ...running,
       call: named,
       named: call.operation !== undefined,
       attempt,
       rerun,
+      beside: beside?.generation,
       lost: false,
     })
   }
@@ -179,14 +184,18 @@ export class ModelWorld {
   async #end({ which, how }: Extract<Action, { do: 'end' }>): Promise<void> {
     const [running] = this.#running.splice(which % Math.max(1, this.#running.length), 1)
     if (running === undefined) return
-    const { call, named, attempt } = running
+    const { call, named, attempt, beside } = running
     const result = `r${++this.#count}`
     const error = how === 'unknown' ? boom : new NotAppliedError()
     if (how === 'ok') running.finish(result)
     else running.fail(error)
-    const settled = running.lost
-      ? 'lost'
-      : this.model.settle(call, attempt, endingOf(how, named, result))
+    // The other one may still take place: it goes on holding back, overdue from now on.
+    const unproven = how === 'unknown' && beside !== undefined
+    const left = unproven ? { ...call, generation: beside } : call
+    const ending = unproven
+      ? ({ state: 'begun', deadline: this.model.now } as const)
+      : endingOf(how, named, result)
+    const settled = running.lost ? 'lost' : this.model.settle(left, attempt, ending)
     const told = await running.ended
     if (how !== 'ok') return same(told, error)
     this.effects.push({ ...call, operation: named ? call.operation : undefined })

@@ -17,6 +17,20 @@ const endings: [Ending, action: unknown][] = [
     },
   ],
   [
+    { status: 'applied', result: '2', generation: 4 },
+    {
+      kind: 'put',
+      operation: { status: 'applied', generation: 4, fingerprint: 'f', result: '2' },
+    },
+  ],
+  [
+    { status: 'overdue' },
+    {
+      kind: 'put',
+      operation: { ...known, status: 'in_flight', deadlineMs: 0 },
+    },
+  ],
+  [
     { status: 'unknown' },
     {
       kind: 'put',
@@ -56,7 +70,7 @@ describe('resolving', () => {
     ['unknown', unknown],
   ])('ends what is %s, whose attempt it was', (_, operation) => {
     for (const [ending, action] of endings) {
-      if (ending.status === 'unknown') continue
+      if (ending.status === 'unknown' || ending.status === 'overdue') continue
       expect(resolve(operation, ending)).toEqual({ status: 'resolved', action })
     }
   })
