@@ -22,7 +22,12 @@ export const mutants: readonly Mutant[] = [
 const TESTS: readonly (readonly [of: RegExp, ...tests: readonly (readonly string[])[]])[] = [
   [/^src\/guard\/verdict/, ['test/guard/verdict', 'test/conformance/fence-store.sqlite']],
   [/^src\/guard\/settle/, ['test/guard/settle', 'test/conformance/fence-store.sqlite']],
-  [/^src\/guard\//, ['test/conformance/fence-store.sqlite'], ['test/guard/']],
+  [
+    /^src\/guard\//,
+    ['test/conformance/fence-store.sqlite'],
+    ['test/guard/'],
+    ['test/storage/sqlite/'],
+  ],
   [/^src\/token/, ['test/wire/', 'test/conformance/fence-store.sqlite']],
   [/^src\/lease\/lease-rules/, ['test/conformance/lease-store.sqlite']],
   [/^src\/lease\//, ['test/lease/']],
@@ -32,7 +37,7 @@ const TESTS: readonly (readonly [of: RegExp, ...tests: readonly (readonly string
   [/lease/, ['test/conformance/lease-store.sqlite', 'test/storage/sqlite/lease-store']],
   [/group-commit/, ['test/storage/sqlite/']],
   [/fence-(sql|statements)/, ['test/conformance/fence-store.sqlite']],
-  [/./, ['test/storage/sqlite/']],
+  [/./, ['test/storage/sqlite/'], ['test/conformance/fence-store.sqlite', 'test/guard/']],
 ]
 
 /** Where the tests that are close let a mutant live: all that hang on what it changes. */
