@@ -180,7 +180,9 @@ describe('the options of the stores', () => {
     [{ timeoutMs: '5s' }, TypeError, 'timeoutMs'],
     [{ timeoutMs: 0 }, RangeError, 'timeoutMs'],
     [{ timeoutMs: Number.NaN }, RangeError, 'timeoutMs'],
+    [{ timeoutMs: 86_400_001 }, RangeError, 'timeoutMs'],
     [{ effectTimeoutMs: 0.5 }, RangeError, 'effectTimeoutMs'],
+    [{ effectTimeoutMs: 2 ** 31 }, RangeError, 'effectTimeoutMs'],
   ])('%j is refused by name', (options, kind, name) => {
     const construct = () => new PostgresFenceStore(pool as never, options as never)
     expect(construct).toThrow(kind)

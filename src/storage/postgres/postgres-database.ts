@@ -1,7 +1,7 @@
 /** The part of node-postgres that the stores use, described structurally; options; errors. */
 
 import { StoreUnavailableError } from '../../errors.ts'
-import { checkDuration } from '../../options.ts'
+import { checkCount } from '../../options.ts'
 
 /** Whatever sends one statement on one connection: a client, or a few lines over an ORM's own. */
 export interface PostgresQueryable {
@@ -53,9 +53,12 @@ export function queryOf(client: PostgresQueryable): Query {
   }
 }
 
+// Timers and PostgreSQL's own time-outs end at 2^31 milliseconds; nobody waits for a day.
+const LONGEST_TIMEOUT_MS = 24 * 60 * 60 * 1000
+
 /** @throws TypeError or RangeError naming the option */
-export function checkTimeout(value: unknown = 5000): number {
-  return checkDuration('timeoutMs', value)
+export function checkTimeout(name: string, value: unknown): number {
+  return checkCount(name, value, 1, LONGEST_TIMEOUT_MS)
 }
 
 /** The SQLSTATE of an error, looked for behind the wrappers of ORMs too. */

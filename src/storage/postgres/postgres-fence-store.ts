@@ -9,7 +9,6 @@ import type {
   UnsettledOperation,
   UnsettledQuery,
 } from '../../guard/fence-store.ts'
-import { checkDuration } from '../../options.ts'
 import { retry } from '../retry.ts'
 import { Turns } from '../turns.ts'
 import {
@@ -68,8 +67,8 @@ export class PostgresFenceStore<Client extends PostgresQueryable = PostgresQuery
     this.#tables = tablesIn(options.schema)
     this.#sql = fenceSql(this.#tables)
     this.#now = options.now
-    this.#timeoutMs = checkTimeout(options.timeoutMs)
-    this.#effectTimeoutMs = checkDuration('effectTimeoutMs', options.effectTimeoutMs ?? 30_000)
+    this.#timeoutMs = checkTimeout('timeoutMs', options.timeoutMs ?? 5000)
+    this.#effectTimeoutMs = checkTimeout('effectTimeoutMs', options.effectTimeoutMs ?? 30_000)
     this.#transactions = new PostgresTransactions(pool, {
       component: FENCE_TABLES,
       tables: this.#tables,

@@ -38,7 +38,7 @@ export class PostgresLeaseStore extends RuledLeaseStore {
     this.#tables = tablesIn(options.schema)
     this.#sql = leaseSql(this.#tables)
     this.#now = options.now
-    const timeoutMs = checkTimeout(options.timeoutMs)
+    const timeoutMs = checkTimeout('timeoutMs', options.timeoutMs ?? 5000)
     this.#transactions = new PostgresTransactions(pool, {
       component: LEASE_TABLES,
       tables: this.#tables,

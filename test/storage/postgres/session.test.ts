@@ -14,7 +14,7 @@ function undeadClient(failure?: Error) {
     on: () => {},
     removeListener: () => {},
   }
-  return { said, session: new PostgresSession(client, Number.POSITIVE_INFINITY) }
+  return { said, session: new PostgresSession(client, performance.now() + 60_000) }
 }
 
 describe('a session that was given up', () => {
