@@ -144,8 +144,12 @@ describe.each(versions)('%s, mode', (_, express) => {
       }
       const guard = new WriteGuard(new Overtaken(db))
       const app = express()
-      app.post('/', fencing(guard, { mode: 'report' }), (_req, res) => res.status(201).end())
-      expect((await request(app).post('/').set(bearing(7, 'op'))).status).toBe(201)
+      app.post('/', fencing(guard, { mode: 'report' }), (_req, res) => {
+        res.status(409).end()
+      })
+      const seen = faults()
+      expect((await request(app).post('/').set(bearing(7, 'op'))).status).toBe(409)
+      expect(seen).toEqual([])
       expect((await guard.inspect('job'))?.highestGeneration).toBe(8)
     })
 
