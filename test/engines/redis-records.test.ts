@@ -71,7 +71,7 @@ describeEngine('what is stored on Redis', bench.problem, () => {
     expect(again).toMatchObject({ status: 'replayed', result: 'first' })
   })
 
-  it('pruning finds the records of sealed jobs among those of others, page after page', async () => {
+  it('pruning finds the records of sealed jobs among others, page after page', async () => {
     for (const jobId of ['a', 'b', 'c']) {
       await guard.write(intent(1, 'x', `${jobId} sealed`), () => {})
       await guard.write(intent(1, 'x', `${jobId} open`), () => {})
