@@ -82,6 +82,17 @@ const sealing: readonly FenceStoreLaw[] = [
     assert.deepEqual(await d.guard.inspect('job'), sealed)
   }),
 
+  law('what is not settled is counted by its own generation', async (d) => {
+    await d.begin(intent(1, 'a'), { deadlineMs: 10 })
+    d.advanceClock(10)
+    await d.begin(intent(2, 'b'), { deadlineMs: 10, afterOverdue: 'proceed' })
+    await d.begin(intent(2, 'c'), { deadlineMs: 10, afterOverdue: 'proceed' })
+    d.advanceClock(10)
+    const { older, overdue } = await d.guard.advance(at(2))
+    assert.deepEqual({ older, overdue }, { older: { inFlight: 0, overdue: 1 }, overdue: 3 })
+    assert.equal((await d.guard.advance(at(3))).older.overdue, 3)
+  }),
+
   law('seal and advance are judged like writes', async (d) => {
     await d.guard.advance(at(5))
     for (const verb of ['seal', 'advance'] as const) {

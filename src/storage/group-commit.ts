@@ -5,7 +5,7 @@
 
 import { performance } from 'node:perf_hooks'
 // Bound at load time: fake timers in a user's tests must not stop his database.
-import { clearTimeout, setImmediate, setTimeout } from 'node:timers'
+import { setImmediate, setTimeout } from 'node:timers'
 import { StoreUnavailableError } from '../errors.ts'
 
 /** A call that waits for its turn. The engine answers it once its group is durable. */
@@ -43,7 +43,6 @@ export class GroupCommit<Work> implements TicketQueue<Work> {
   #waiting: Ticket<Work>[] = []
   #scheduled = false
   #retryMs = FIRST_RETRY_MS
-  #timer: NodeJS.Timeout | undefined
   #closed = false
 
   constructor(options: GroupCommitOptions<Work>) {
@@ -71,7 +70,6 @@ export class GroupCommit<Work> implements TicketQueue<Work> {
   /** Withdraws what is queued: none of it has begun, so none of it will take place. */
   close(): void {
     this.#closed = true
-    clearTimeout(this.#timer)
     for (const ticket of this.#waiting.splice(0)) {
       ticket.reject(new StoreUnavailableError('the store was closed before the call had its turn'))
     }
@@ -95,7 +93,7 @@ export class GroupCommit<Work> implements TicketQueue<Work> {
     this.#withdrawExpired(round.reason)
     if (this.#waiting.length === 0) return
     this.#scheduled = true
-    this.#timer = setTimeout(() => this.#drain(), this.#retryMs)
+    setTimeout(() => this.#drain(), this.#retryMs)
     this.#retryMs = Math.min(2 * this.#retryMs, LONGEST_RETRY_MS)
   }
 

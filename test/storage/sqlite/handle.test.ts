@@ -7,7 +7,10 @@ import { open, SqliteDestination, temporaryFile } from '../../support/sqlite-des
 
 describe('openSqlite', () => {
   it('keeps a write-ahead log, syncs it at each commit, and checks foreign keys', () => {
-    const db = open(temporaryFile())
+    const path = temporaryFile()
+    open(path)
+    // The driver's own default for a file that has such a log already is less.
+    const db = open(path)
     expect(db.pragma('journal_mode', { simple: true })).toBe('wal')
     expect(db.pragma('synchronous', { simple: true })).toBe(2)
     expect(db.pragma('foreign_keys', { simple: true })).toBe(1)
