@@ -53,7 +53,8 @@ async function send(generation: number, key: string, body: object) {
 const first = await send(1, 'mail-alice', { to: 'alice' })
 assert.deepEqual(first, { status: 202, verdict: 'applied', body: { number: 1 } })
 
-// A retry gets the recorded answer: status, body and headers. The handler is not called.
+// A retry gets the recorded answer: its status, its body, and the headers that describe the body
+// (not its cookies). The handler is not called.
 const again = await send(1, 'mail-alice', { to: 'alice' })
 assert.deepEqual(again, { status: 202, verdict: 'replayed', body: { number: 1 } })
 

@@ -209,8 +209,9 @@ function refusalMessage(code: RefusalCode, refusal: Refusal): string {
     code in REFUSALS ? REFUSALS[code as VerdictCode].says : REQUEST_REFUSALS[code as RequestCode]
   const highest =
     refusal.highestGeneration === undefined ? '' : `, highest seen ${refusal.highestGeneration}`
-  const { jobId, generation } = refusal
-  return `${code}: ${says} (job ${quote(jobId)}, generation ${generation}${highest})`
+  const { jobId, generation, operationId } = refusal
+  const operation = operationId === undefined ? '' : `operation ${quote(operationId)}, `
+  return `${code}: ${says} (job ${quote(jobId)}, ${operation}generation ${generation}${highest})`
 }
 
 function quote(id: string): string {

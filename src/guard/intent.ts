@@ -24,6 +24,8 @@ export interface WriteIntent {
   readonly mode?: 'enforce' | 'report' | undefined
 }
 
+const MEMBERS: readonly string[] = ['token', 'operationId', 'fingerprint', 'scope', 'mode']
+
 /** @throws TypeError or RangeError naming the member; a copy, so that later changes do not count */
 export function checkIntent(intent: WriteIntent): WriteOrder {
   if (typeof intent !== 'object' || intent === null) {
@@ -32,6 +34,10 @@ export function checkIntent(intent: WriteIntent): WriteOrder {
   // It has a token too, and would lose its operation id and its scope on the way.
   if (intent instanceof BoundFence) {
     throw new TypeError('a bound fence is no write intent: call its own verbs')
+  }
+  for (const name of Object.keys(intent)) {
+    // A member that is misspelled is a check that is off.
+    if (!MEMBERS.includes(name)) throw new TypeError(`a write intent has no member ${name}`)
   }
   const { token, operationId, fingerprint, scope, mode } = intent
   const checked = checkToken(token)

@@ -6,7 +6,14 @@ import type { StoreMode } from '../guard/fence-store.ts'
 import type { WriteGuard } from '../guard/write-guard.ts'
 import type { FencingToken } from '../token.ts'
 import { type FenceCall, readFenceCall } from '../wire/fence-messages.ts'
-import { FENCING_TOKEN, onlyHeader, parseFencingToken } from '../wire/headers.ts'
+import {
+  FENCING_TOKEN,
+  FENCING_VERDICT,
+  formatFencingVerdict,
+  onlyHeader,
+  parseFencingToken,
+} from '../wire/headers.ts'
+import type { Answer } from './exchange.ts'
 import type { FencingOptions } from './fencing-options.ts'
 import { scopeOf, tokenFor } from './identify.ts'
 import { type Authorize, answering, checkAuthorize, jsonAnswer, type Service } from './service.ts'
@@ -41,13 +48,17 @@ export function fenceService<Tx, Mode extends StoreMode, Req>(
       const token = call.verb === 'inspect' ? undefined : readToken(rawHeaders, call.jobId)
       const scope = await scopeOf(options.scope, request)
       await authorize(request, { ...call, scope, token })
-      const state = await carryOut(guard, call, scope, token)
-      return jsonAnswer(
-        state === undefined
-          ? { status: 404, body: { status: 'unknown_job' } }
-          : { status: 200, body: state },
-      )
+      return stateAnswer(await carryOut(guard, call, scope, token))
     })
+}
+
+/** With a verdict, as on every answer of a place that checks tokens. */
+function stateAnswer(state: FenceState | undefined): Answer {
+  if (state === undefined) return jsonAnswer({ status: 404, body: { status: 'unknown_job' } })
+  const { highestGeneration } = state
+  const answer = jsonAnswer({ status: 200, body: state })
+  const verdict = formatFencingVerdict({ word: 'passed', highestGeneration })
+  return { ...answer, headers: { ...answer.headers, [FENCING_VERDICT]: verdict } }
 }
 
 function carryOut<Tx, Mode extends StoreMode>(

@@ -13,15 +13,17 @@ export interface FencingOptions<Req> {
   /**
    * `'write'` (unless told): the handler writes through the fence, check and effect in one
    * transaction. A 2xx to an unsafe method without a write, an effect or `noEffect()` is answered
-   * 500. `'handler'`: the handler itself is the effect, its answer is recorded and replayed.
+   * 500. `'handler'`: the handler itself is the effect, its answer is recorded and replayed: its
+   * status, its body, and of its headers Content-Type, Location, ETag, Content-Language and Link.
    */
   readonly protect?: 'write' | 'handler' | undefined
   /**
    * `'enforce'` unless told. `'report'` refuses nothing and publishes what it would have refused:
    * handlers run, writes are applied whatever the verdict, and every answer says `passed`, since
-   * nothing is proved. `'once-fenced'` (needs `jobId`) lets unsafe requests without a token in as
-   * long as their job has no fence, for writers that know nothing of it yet: `write` checks that
-   * once more in its transaction; a handler that is the effect is checked before it runs only.
+   * nothing is proved; to write without a good token it needs `jobId`. `'once-fenced'` (needs
+   * `jobId`) lets unsafe requests without a token in as long as their job has no fence, for
+   * writers that know nothing of it yet: `write` checks that once more in its transaction; a
+   * handler that is the effect is checked before it runs only.
    */
   readonly mode?: 'enforce' | 'report' | 'once-fenced' | undefined
   /**
@@ -54,16 +56,16 @@ export interface FencingOptions<Req> {
    * So let nothing answer 4xx or 503 for a handler that is still at work (a response time-out).
    */
   readonly recordable?: ((status: number) => boolean | undefined) | undefined
-  /** For `protect: 'handler'`: what an error status proves, `'unknown'` unless told. */
+  /** What an error (or the error status of a handler that is the effect) proves; `'unknown'`. */
   readonly errorsMean?: 'unknown' | 'not_applied' | undefined
-  /** For `protect: 'handler'`: overdue after so many milliseconds; the guard's unless told. */
+  /** When an effect is overdue, in milliseconds; as the guard says unless told. */
   readonly deadlineMs?: number | undefined
   /**
-   * For `protect: 'handler'`: see `EffectOptions`. A result found out is replayed as JSON with
+   * See `EffectOptions`. With `protect: 'handler'` a result found out is replayed as JSON with
    * status 200, `undefined` as 204.
    */
   readonly onUnknown?: EffectOptions<unknown>['onUnknown']
-  /** For `protect: 'handler'`: see `EffectOptions`. */
+  /** See `EffectOptions`. */
   readonly afterOverdue?: 'refuse' | 'proceed' | undefined
   /**
    * For `protect: 'handler'`: bodies up to this are recorded and replayed, in bytes; 1 MiB unless

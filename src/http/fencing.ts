@@ -65,7 +65,7 @@ export class Fencing<Tx, Mode extends StoreMode, Req extends object> {
       instead: checked && insteadOfUnguarded(checked, status),
     }))
     const { intent, tokenless, unsafe, highestGeneration } = await this.#gate.enter(exchange)
-    const fence = new RequestFence(this.#guard, intent, verdict, tokenless)
+    const fence = new RequestFence(this.#guard, intent, verdict, this.#settings, tokenless)
     this.#fences.set(exchange.request, fence)
     Object.assign(exchange.request, { fence })
     verdict.passed(highestGeneration)

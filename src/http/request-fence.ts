@@ -2,6 +2,7 @@ import type { RequestRefusedError } from '../errors.ts'
 import type { Apply } from '../guard/apply.ts'
 import { BoundFence, type Override } from '../guard/bound-fence.ts'
 import type { EffectContext, EffectOptions } from '../guard/effect.ts'
+import type { FenceState } from '../guard/fence-state.ts'
 import type { Answer, JobKey, StoreMode } from '../guard/fence-store.ts'
 import type { WriteIntent } from '../guard/intent.ts'
 import type { Outcome } from '../guard/outcome.ts'
@@ -19,6 +20,12 @@ export interface TokenlessEntry {
   readonly evenIfFenced: boolean
 }
 
+/** What `fencing()` says of effects. */
+type EffectDefaults = Pick<
+  EffectOptions<unknown>,
+  'deadlineMs' | 'onUnknown' | 'errorsMean' | 'afterOverdue'
+>
+
 /**
  * The guard's verbs for one request: token, operation id, fingerprint and scope are filled in.
  *
@@ -27,6 +34,7 @@ export interface TokenlessEntry {
  */
 export class RequestFence<Tx, Mode extends StoreMode> extends BoundFence<Tx, Mode> {
   readonly #verdict: AnswerVerdict
+  readonly #defaults: EffectDefaults
   readonly #tokenless: TokenlessEntry | undefined
   readonly #taken = new Set<string>()
   #accounted = false
@@ -35,10 +43,12 @@ export class RequestFence<Tx, Mode extends StoreMode> extends BoundFence<Tx, Mod
     guard: WriteGuard<Tx, Mode>,
     intent: WriteIntent,
     verdict: AnswerVerdict,
+    defaults: EffectDefaults,
     tokenless?: TokenlessEntry,
   ) {
     super(guard, intent)
     this.#verdict = verdict
+    this.#defaults = defaults
     this.#tokenless = tokenless
   }
 
@@ -52,7 +62,7 @@ export class RequestFence<Tx, Mode extends StoreMode> extends BoundFence<Tx, Mod
     return this.intent.operationId
   }
 
-  /** Whether an effect of the request is on record, or the handler has said that there is none. */
+  /** Whether the guard has done something for the request, or the handler wants nothing of it. */
   get accounted(): boolean {
     return this.#accounted
   }
@@ -104,7 +114,7 @@ export class RequestFence<Tx, Mode extends StoreMode> extends BoundFence<Tx, Mod
     }
   }
 
-  /** See `WriteGuard.effect`; needs a token. */
+  /** See `WriteGuard.effect`; needs a token. What its options leave out `fencing()` has said. */
   override async effect<R>(
     perform: (context: EffectContext) => Promise<R>,
     options?: EffectOptions<R>,
@@ -112,9 +122,32 @@ export class RequestFence<Tx, Mode extends StoreMode> extends BoundFence<Tx, Mod
   ): Promise<Outcome<R>> {
     const call = this.#begin(override)
     try {
-      return call.done(await super.effect(perform, options, override))
+      const { deadlineMs, onUnknown, errorsMean, afterOverdue } = this.#defaults
+      const defaults = { deadlineMs, onUnknown, errorsMean, afterOverdue } as EffectOptions<R>
+      return call.done(await super.effect(perform, { ...defaults, ...options }, override))
     } catch (error) {
       throw call.failed(error)
+    }
+  }
+
+  /** See `WriteGuard.advance`; needs a token. Nothing else need be written then. */
+  override async advance(): Promise<FenceState> {
+    return this.#moved(() => super.advance())
+  }
+
+  /** See `WriteGuard.seal`; needs a token. Nothing else need be written then. */
+  override async seal(): Promise<FenceState> {
+    return this.#moved(() => super.seal())
+  }
+
+  async #moved(move: () => Promise<FenceState>): Promise<FenceState> {
+    try {
+      const state = await move()
+      this.#accounted = true
+      return state
+    } catch (error) {
+      this.#verdict.refused(error)
+      throw withHttp(error)
     }
   }
 

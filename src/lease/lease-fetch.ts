@@ -33,6 +33,11 @@ export interface LeaseFetchInit extends RequestInit {
   readonly requireVerdict?: boolean | undefined
   /** How long to repeat what may yet succeed, in milliseconds; 0 never repeats. */
   readonly retryForMs?: number | undefined
+  /**
+   * How long one try waits for the head of its answer, in milliseconds; 30 s unless told. It is
+   * then sent again, as after any failure of the network. Above what the handler there may take.
+   */
+  readonly timeoutMs?: number | undefined
 }
 
 interface Prepared {
@@ -41,6 +46,7 @@ interface Prepared {
   readonly safe: boolean
   readonly operationId: string | undefined
   readonly signal: AbortSignal
+  readonly timeoutMs: number
 }
 
 /** One try: an answer for the caller, or why it failed and whether to try again. */
@@ -54,7 +60,8 @@ const SAFE = ['GET', 'HEAD', 'OPTIONS']
 const GATEWAY = [502, 503, 504]
 
 /**
- * Sends one request under the lease.
+ * Sends one request under the lease. As with `fetch`, an answer that is no refusal of the guard's
+ * is yours to judge: look at `response.ok`, or a 404 is taken for work that was done.
  *
  * The body is read into memory once, so that every try sends the same bytes. Redirects are not
  * followed unless `redirect` says so: the token is a secret between the holder and this
@@ -72,9 +79,10 @@ export async function leaseFetch(
   input: string | URL | Request,
   init: LeaseFetchInit = {},
 ): Promise<Response> {
-  const { retryForMs = defaults.retryForMs, requireVerdict = true } = init
+  const { retryForMs = defaults.retryForMs, requireVerdict = true, timeoutMs = 30_000 } = init
   checkDuration('retryForMs', retryForMs, 0)
-  const request = await prepare(holding, input, init)
+  checkDuration('timeoutMs', timeoutMs)
+  const request = await prepare(holding, input, init, timeoutMs)
   const began = instant()
   for (let failures = 0; ; failures += 1) {
     // Nothing may come between this look at the clocks and the sending.
@@ -99,8 +107,9 @@ async function prepare(
   holding: Holding,
   input: string | URL | Request,
   init: LeaseFetchInit,
+  timeoutMs: number,
 ): Promise<Prepared> {
-  const { operationId, requireVerdict: _, retryForMs: __, signal, ...rest } = init
+  const { operationId, requireVerdict: _, retryForMs: __, timeoutMs: ___, signal, ...rest } = init
   const request = new Request(input, rest)
   const method = request.method.toUpperCase()
   const safe = SAFE.includes(method)
@@ -122,14 +131,14 @@ async function prepare(
   const ends = asked ? [holding.lostSignal, asked] : [holding.lostSignal]
   const own = AbortSignal.any(ends)
   const sent: RequestInit = { redirect: 'manual', ...rest, method, headers, body, signal: own }
-  return { url: request.url, init: sent, safe, operationId, signal: own }
+  return { url: request.url, init: sent, safe, operationId, signal: own, timeoutMs }
 }
 
 async function tryOnce(holding: Holding, send: Fetch, request: Prepared): Promise<Try> {
   let response: Response
   let error: WriteRefusedError | StoreUnavailableError | undefined
   try {
-    response = await send(request.url, request.init)
+    response = await sendWithin(request, send)
     error = await refusalIn(response, holding, request)
   } catch (failure) {
     if (request.signal.aborted) throw request.signal.reason
@@ -142,6 +151,18 @@ async function tryOnce(holding: Holding, send: Fetch, request: Prepared): Promis
   if (error.code === 'stale' || error.code === 'conflict') holding.lose('fenced', error)
   const harmless = request.safe && error instanceof StoreUnavailableError
   return { error, again: error.retryable || harmless }
+}
+
+/** One sending, given up where no head of an answer comes; its body may take its time. */
+async function sendWithin({ url, init, signal, timeoutMs }: Prepared, send: Fetch) {
+  const late = new AbortController()
+  const giveUp = () => late.abort(new DOMException(`no answer in ${timeoutMs} ms`, 'TimeoutError'))
+  const timer = setTimeout(giveUp, Math.min(timeoutMs, 2 ** 31 - 1))
+  try {
+    return await send(url, { ...init, signal: AbortSignal.any([signal, late.signal]) })
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 /**

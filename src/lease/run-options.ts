@@ -61,9 +61,32 @@ export type RunPlan = ReturnType<typeof checkRunOptions>
 const LONGEST_RENEWAL_MS = 15 * 60 * 1000
 const LONGEST_REQUEST_MS = 10_000
 
+const KNOWN: readonly string[] = [
+  'jobId',
+  'owner',
+  'ttlMs',
+  'signal',
+  'destinations',
+  'settle',
+  'onEvent',
+  'fetch',
+  'marginMs',
+  'renewEveryMs',
+  'claimTimeoutMs',
+  'requestTimeoutMs',
+  'settleTimeoutMs',
+  'takeoverTimeoutMs',
+  'graceMs',
+  'retryForMs',
+] satisfies readonly (keyof RunOptions)[]
+
 /** @throws TypeError or RangeError naming the option */
 export function checkRunOptions(options: RunOptions) {
   if (typeof options !== 'object' || options === null) throw new TypeError('options are required')
+  for (const name of Object.keys(options)) {
+    // One that is misspelled may be a check that is off.
+    if (!KNOWN.includes(name)) throw new TypeError(`there is no option ${name}`)
+  }
   const { signal, destinations = [], onEvent, fetch } = options
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new TypeError('signal must be an AbortSignal')

@@ -51,6 +51,8 @@ export function formatFencingToken(token: FencingToken): string {
   return serializeItem([generation, parameters])
 }
 
+const EXAMPLE = '7;job="import-42";lease="2f1c"'
+
 /**
  * Reads one `Fencing-Token` line. Unknown parameters are ignored.
  * @throws RequestRefusedError `token_malformed`
@@ -58,9 +60,13 @@ export function formatFencingToken(token: FencingToken): string {
 export function parseFencingToken(text: string): SentToken {
   const malformed = (detail: string) => new RequestRefusedError('token_malformed', detail)
   const item = canonicalItem(text)
-  if (item === undefined) throw malformed('it must be a canonical RFC 9651 Item')
+  if (item === undefined)
+    throw malformed(`it must be a canonical RFC 9651 Item, such as ${EXAMPLE}`)
   const [generation, parameters] = item
-  const problem = generationProblem(generation)
+  const problem =
+    typeof generation === 'number'
+      ? generationProblem(generation)
+      : `must be first, as in ${EXAMPLE}`
   if (problem !== undefined) throw malformed(`the generation ${problem}`)
   const id = (name: 'job' | 'lease'): string | undefined => {
     const value = parameters.get(name)

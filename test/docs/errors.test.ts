@@ -94,9 +94,14 @@ describe('the tables of codes', () => {
     const codes: readonly ProblemCode[] = [...verdictCodes, 'store_unavailable']
     const refusals = codes.map((code) => [code, String(problemStatus(code))])
     expect(rows).toEqual(
-      expect.arrayContaining([['applied', 'yours'], ['replayed', 'as before'], ...refusals]),
+      expect.arrayContaining([
+        ['applied', 'yours'],
+        ['replayed', 'as before'],
+        ['passed', 'yours'],
+        ...refusals,
+      ]),
     )
-    expect(rows).toHaveLength(refusals.length + 2)
+    expect(rows).toHaveLength(refusals.length + 3)
   })
 })
 

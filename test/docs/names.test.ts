@@ -65,11 +65,15 @@ function unknownTypes(text: string): string[] {
     .filter((name) => !(name in globalThis) && !all.some((names) => names.has(name)))
 }
 
+// Of the packages that engines are used with.
+const FOREIGN = ['executeQuery', 'connectionTimeoutMillis']
+
 /** Names of functions, options and members that no source has. */
 function unknownMembers(text: string): string[] {
   return spans(outsideCode(text))
     .map((span) => /^(?:[a-z]+\.)?([a-z]+[A-Z]\w*)/.exec(span)?.[1])
     .filter((name) => name !== undefined)
+    .filter((name) => !FOREIGN.includes(name))
     .filter((name) => !(name in globalThis) && !new RegExp(`\\b${name}\\b`).test(code))
 }
 

@@ -34,6 +34,8 @@ describe.each(versions)('%s, fenceRoutes', (_, express) => {
       },
     ])
     expect(advanced.headers['cache-control']).toBe('no-store')
+    // Whoever seals by lease.fetch wants to see that tokens are checked there.
+    expect(advanced.headers['fencing-verdict']).toBe('passed;highest=7')
     expect((await call('/fences/job/seal', bearing(8))).body).toMatchObject({ sealed: true })
     const stale = await call('/fences/job/advance')
     expect([stale.status, stale.body.code, stale.body.highestGeneration]).toEqual([412, 'stale', 8])

@@ -231,4 +231,32 @@ describe('a lease that is lost', () => {
     const { outcome } = await fetching(bench, [hanging], (lease) => lease.fetch(PLACE, POST))
     expect(outcome).toEqual({ status: 'lost', reason: 'unreachable' })
   })
+
+  const silent = (sent: Sent) =>
+    new Promise<Response>((_, reject) => {
+      const { signal } = sent.init
+      signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
+    })
+
+  it('a destination that takes the request and never answers is asked again', async () => {
+    const { sent, outcome } = await fetching(bench, [silent, ok()], async (lease) => {
+      const response = await lease.fetch(PLACE, { ...POST, timeoutMs: 1_000 })
+      return response.status
+    })
+    expect(outcome).toMatchObject({ value: 201 })
+    expect(sent).toHaveLength(2)
+    expect((sent[1]?.at ?? 0) - (sent[0]?.at ?? 0)).toBeGreaterThanOrEqual(1_000)
+  })
+
+  it('a destination that never answers is given up', async () => {
+    const limits = { timeoutMs: 1_000, retryForMs: 0 }
+    const never = fetching(bench, [silent], (lease) => lease.fetch(PLACE, { ...POST, ...limits }))
+    await expect(never).rejects.toMatchObject({ name: 'TimeoutError' })
+  })
+
+  it.each([0, -1, 1.5, Number.NaN, '1s'])('a time-out of %s is misuse', async (timeoutMs) => {
+    const init = { ...POST, timeoutMs } as never
+    const run = fetching(bench, [ok()], (lease) => lease.fetch(PLACE, init))
+    await expect(run).rejects.toThrow('timeoutMs')
+  })
 })

@@ -49,6 +49,15 @@ describe('the options of a run', () => {
     expect(handler).not.toHaveBeenCalled()
   })
 
+  it('one that is misspelled may be a check that is off: it is refused', async () => {
+    const store = new ScriptedLeaseStore()
+    for (const name of ['setle', 'destination', 'ttl']) {
+      const options = { ...good, [name]: 'release' }
+      await expect(runWithLease(store, options, () => {})).rejects.toThrow(`no option ${name}`)
+    }
+    expect(store.calls).toEqual([])
+  })
+
   it('are required, and so is the handler', async () => {
     const store = new ScriptedLeaseStore()
     const anything = (value: unknown) => value as never

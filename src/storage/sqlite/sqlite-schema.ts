@@ -83,6 +83,9 @@ const SETUP_TIMEOUT_MS = 10_000
  * up or has the tables of another version
  */
 export function setUpSchema(db: SqliteDatabase, schema: SqliteSchema): void {
+  if (typeof db?.prepare !== 'function') {
+    throw new TypeError('db must be a handle of better-sqlite3, such as openSqlite(path) gives')
+  }
   if (db.open && db.inTransaction) {
     throw new TypeError('a store must not be constructed inside a transaction of its handle')
   }
