@@ -138,7 +138,8 @@ async function failureIn(vitest: Vitest, group: readonly string[]): Promise<stri
   clearTimeout(timer)
   if (run === undefined) return OVERDUE
   const [error] = run.unhandledErrors
-  return watcher.failure ?? (error && `an unhandled error: ${String(error)}`)
+  if (watcher.failure !== undefined || error === undefined) return watcher.failure
+  return `an unhandled error: ${String(error)}`
 }
 
 /** In a short run those of changed files come first, then an even sample of the others. */
