@@ -1,7 +1,7 @@
 /** What follows an outcome that is not known: finding out, or running again (rule 14). */
 
 import assert from 'node:assert/strict'
-import { AttemptSupersededError } from '../errors.ts'
+import { AttemptSupersededError, NotAppliedError } from '../errors.ts'
 import type { Finding } from '../guard/effect.ts'
 import { type Destination, failure, intent, law, refused } from './fence-destination.ts'
 import type { FenceStoreLaw } from './fence-store-context.ts'
@@ -46,14 +46,16 @@ const rerunning: readonly FenceStoreLaw[] = [
   law('what is run again beside an overdue attempt goes on holding others back', async (d) => {
     await d.begin(intent(1, 'x'), { deadlineMs: 10 })
     d.advanceClock(10)
-    const again = await d.begin(intent(2, 'x'), rerun)
-    await refused(d.guard.write(intent(2, 'y'), d.appends('y')), 'in_flight')
-    const { older } = await d.guard.advance(intent(2, undefined).token)
-    assert.deepEqual(older, { inFlight: 1, overdue: 0 })
-    // That this one has ended says nothing of the first: it may land after all.
-    again.fail(new Error('lost the connection'))
-    await failure(again.outcome)
-    await refused(d.guard.write(intent(2, 'y'), d.appends('y')), 'outcome_unknown')
+    // That these have ended says nothing of the first: it may land after all.
+    for (const error of [new Error('lost the connection'), new NotAppliedError()]) {
+      const again = await d.begin(intent(2, 'x'), rerun)
+      await refused(d.guard.write(intent(2, 'y'), d.appends('y')), 'in_flight')
+      const { older } = await d.guard.advance(intent(2).token)
+      assert.deepEqual(older, { inFlight: 1, overdue: 0 })
+      again.fail(error)
+      assert.equal(await failure(again.outcome), error)
+      await refused(d.guard.write(intent(2, 'y'), d.appends('y')), 'outcome_unknown')
+    }
     await d.guard.effect(intent(2, 'x'), async () => 'third', rerun)
     await d.applies(intent(2, 'y'))
   }),
@@ -143,6 +145,20 @@ const resolving: readonly FenceStoreLaw[] = [
       assert.deepEqual([again.status, again.result], ['applied', 'again'])
     }
   }),
+
+  law(
+    'what is run again because a resolver found nothing holds back like a first run',
+    async (d) => {
+      await d.begin(intent(1, 'x'), { deadlineMs: 10 })
+      d.advanceClock(10)
+      const { onUnknown } = answering({ status: 'not_applied' })
+      const again = await d.begin(intent(2, 'x'), { onUnknown })
+      await d.applies(intent(2, 'y'))
+      again.fail(new Error('lost the connection'))
+      await failure(again.outcome)
+      await d.applies(intent(3, 'z'))
+    },
+  ),
 
   law('a resolver that does not know leaves the refusal as it was', async (d) => {
     for (const jobId of await unknownJobs(d)) {

@@ -190,7 +190,7 @@ export class ModelWorld {
     if (how === 'ok') running.finish(result)
     else running.fail(error)
     // The other one may still take place: it goes on holding back, overdue from now on.
-    const unproven = how === 'unknown' && beside !== undefined
+    const unproven = how !== 'ok' && beside !== undefined
     const left = unproven ? { ...call, generation: beside } : call
     const ending = unproven
       ? ({ state: 'begun', deadline: this.model.now } as const)
