@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { StoreUnavailableError, WriteGuard, WriteRefusedError } from 'writefence'
+import { WriteGuard, WriteRefusedError } from 'writefence'
 import { failure, intent, refused } from '../../src/conformance/fence-destination.ts'
 import { cause, faultyStore } from '../support/faulty-store.ts'
 import { type Options, published, SqliteDestination } from '../support/sqlite-destination.ts'
@@ -115,26 +115,6 @@ describe('an effect that throws', () => {
   })
 })
 
-describe('settling that fails', () => {
-  it('leaves the reservation, and the caller gets the real answer', async () => {
-    const { guard, plan, faults } = faulty()
-    plan('pass', 'before')
-    const outcome = await guard.effect(intent(1, 'x'), async () => 'r')
-    expect(outcome).toMatchObject({ status: 'applied', result: 'r' })
-    expect(faults).toMatchObject([{ fault: 'settle_failed', error: { cause } }])
-    await refused(guard.effect(intent(1, 'x'), never), 'in_flight')
-  })
-
-  it("with 'rerun' is outcome_unknown instead: the next caller will run it again", async () => {
-    const { guard, plan } = faulty()
-    plan('pass', 'before')
-    const call = guard.effect(intent(1, 'x'), async () => 'r', { onUnknown: 'rerun' })
-    const error = await failure(call)
-    expect(error).toMatchObject({ code: 'outcome_unknown', jobId: 'job', generation: 1 })
-    expect(error).toMatchObject({ highestGeneration: 1, cause: { cause } })
-  })
-})
-
 describe('a result that cannot be spelled', () => {
   it('is recorded as done without it, since running again would be worse', async () => {
     const { guard } = new SqliteDestination()
@@ -148,75 +128,6 @@ describe('a result that cannot be spelled', () => {
     const { guard } = new SqliteDestination()
     const { result } = await guard.effect(intent(1), async () => new Date(0))
     expect(result).toEqual(new Date(0))
-  })
-})
-
-describe('while the store is unavailable', () => {
-  it('an effect is refused, and does not run', async () => {
-    const { guard, plan, faults } = faulty()
-    plan('before', 'after')
-    const named = await failure(guard.effect(intent(1, 'x'), never))
-    expect(named).toBeInstanceOf(StoreUnavailableError)
-    expect(named).toMatchObject({ retryable: true, cause })
-    const unnamed = await failure(guard.effect(intent(1), never))
-    expect(unnamed).toMatchObject({ code: 'store_unavailable', retryable: false, cause })
-    expect(faults.map(({ fault }) => fault)).toEqual(['store_unavailable', 'store_unavailable'])
-  })
-
-  it('an effect that may fail open runs unguarded, and says so loudly', async () => {
-    const { guard, plan, faults } = faulty({ dangerouslyFailOpen: true })
-    plan('before')
-    const outcome = await guard.effect(intent(4, 'x'), async () => 'r')
-    expect(outcome).toEqual({
-      status: 'applied',
-      result: 'r',
-      appliedGeneration: 4,
-      highestGeneration: 4,
-    })
-    const fault = { fault: 'failed_open', jobId: 'job', generation: 4, operationId: 'x' }
-    expect(faults).toMatchObject([{ ...fault, error: { cause } }])
-    expect(await guard.inspect('job')).toBeUndefined()
-  })
-
-  it('an effect that may fail open is still refused while the store answers', async () => {
-    const { guard, faults } = faulty({ dangerouslyFailOpen: true })
-    await guard.advance(intent(5).token)
-    await refused(guard.effect(intent(4, 'x'), never), 'stale')
-    expect(faults).toEqual([])
-  })
-
-  it('a write never fails open', async () => {
-    const { guard, plan, d } = faulty({ dangerouslyFailOpen: true })
-    plan('before')
-    const call = guard.write(intent(4, 'x'), d.appends('x'))
-    expect(await failure(call)).toBeInstanceOf(StoreUnavailableError)
-    expect(d.log()).toEqual([])
-  })
-
-  it('an error that is no outage does not open anything', async () => {
-    const { guard, d } = faulty({ dangerouslyFailOpen: true })
-    d.db.exec('BEGIN')
-    expect(await failure(guard.effect(intent(1, 'x'), never))).toBeInstanceOf(TypeError)
-    d.db.exec('COMMIT')
-  })
-
-  it('a finding that cannot be recorded is store_unavailable', async () => {
-    const { guard, plan } = faulty()
-    await failure(guard.effect(intent(1, 'x'), () => Promise.reject(boom)))
-    const onUnknown = async () => ({ status: 'applied', result: 'found' }) as const
-    plan('pass', 'before')
-    const call = guard.effect(intent(1, 'x'), never, { onUnknown })
-    expect(await failure(call)).toBeInstanceOf(StoreUnavailableError)
-    expect((await guard.effect(intent(1, 'x'), never, { onUnknown })).result).toBe('found')
-  })
-
-  it('a second look that fails open runs the effect that the resolver has cleared', async () => {
-    const { guard, plan } = faulty({ dangerouslyFailOpen: true })
-    await failure(guard.effect(intent(1, 'x'), () => Promise.reject(boom)))
-    const onUnknown = async () => ({ status: 'not_applied' }) as const
-    plan('pass', 'before')
-    const outcome = await guard.effect(intent(1, 'x'), async () => 'r', { onUnknown })
-    expect(outcome.result).toBe('r')
   })
 })
 

@@ -63,7 +63,7 @@ describe('a process that is killed', () => {
     await refused(d.write(intent(4)), 'stale', { highestGeneration: 5 })
   }, 60_000)
 
-  it('R71: leaves its effect in flight, then unknown, until somebody says what happened', async () => {
+  it('R71: leaves its effect in flight, then unknown, until that is resolved', async () => {
     const path = temporaryFile()
     let ahead = 0
     const d = new SqliteDestination(open(path), { now: () => Date.now() + ahead })

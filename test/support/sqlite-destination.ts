@@ -64,8 +64,8 @@ export class SqliteDestination {
 }
 
 /**
- * Stops the monotonic clock until the test ends: a group of calls is then bounded by its size alone,
- * however busy the machine is. Moves on by what the returned function is given.
+ * Stops the monotonic clock until the test ends: a group of calls is then bounded by its size
+ * alone, however busy the machine is. Moves on by what the returned function is given.
  */
 export function stopMonotonicTime(): (ms: number) => void {
   let time = 0

@@ -106,7 +106,7 @@ describe('while another connection has the lock', () => {
     expect(d.log()).toEqual(['other', 'x'])
   })
 
-  it('R106: a write is store_unavailable after the bound, with its reason, lands no more', async () => {
+  it('R106: a write is store_unavailable after the bound, and lands no more', async () => {
     const { d, other } = fileDestination(SOON)
     other.exec('BEGIN IMMEDIATE')
     const errors = await Promise.all(['a', 'b'].map((id) => failure(d.write(intent(1, id)))))

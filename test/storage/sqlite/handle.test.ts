@@ -138,7 +138,7 @@ describe('durability', () => {
 })
 
 describe('a database that cannot be written to', () => {
-  it('makes writes store_unavailable, applies nothing, and still answers what is refused', async () => {
+  it('makes writes store_unavailable, and still answers what is refused', async () => {
     const path = temporaryFile()
     const first = new SqliteDestination(open(path))
     await first.write(intent(5, 'x'))
