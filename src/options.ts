@@ -1,7 +1,7 @@
 /** What a duration or a count among the options may be: checked at once, named in the error. */
 
 /** The longest duration that any option takes: 366 days, in milliseconds. */
-export const MAX_DURATION_MS = 366 * 24 * 60 * 60 * 1000
+const MAX_DURATION_MS = 366 * 24 * 60 * 60 * 1000
 
 /**
  * Returns a duration in whole milliseconds, checked.

@@ -5,7 +5,7 @@ import { buffer } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { invocationOf, type Recorder } from './recorder.ts'
 
-export interface Faults {
+interface Faults {
   delayed: number
   duplicated: number
   requestsCut: number
