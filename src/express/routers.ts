@@ -66,8 +66,8 @@ function requestOf<Req extends IncomingMessage>(req: Req & ExpressRequest): Serv
         case 'raw':
           return parseJson(Buffer.from(body.data as string))
         case 'unread':
-          // Leaving off must not destroy the request: the refusal goes out over its socket, and what
-          // runs later (a log) looks at it.
+          // Leaving off must not destroy the request: the refusal goes out over its socket, and
+          // what runs later (a log) looks at it.
           return readJson(req.iterator({ destroyOnReturn: false }))
       }
     },

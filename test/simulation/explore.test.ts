@@ -35,7 +35,7 @@ describe('the exploration', () => {
     expect(rests).toBeGreaterThan(20)
   })
 
-  it('that follows equal states once covers the schedules of one that follows them all', async () => {
+  it('that follows equal states once covers what one that follows them all does', async () => {
     const lab = new Lab()
     const all = await explore(small, lab, { prune: false })
     const once = await explore(small, lab)

@@ -27,7 +27,7 @@ interface Call {
 
 interface Operation {
   readonly name: string
-  /** Without an operation id, each call is an operation of its own, and duplicates are not known. */
+  /** Without an operation id each call is an operation of its own: duplicates are not known. */
   readonly named: boolean
   readonly effects: Effect[]
   readonly calls: Map<string, Call>

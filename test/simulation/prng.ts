@@ -1,4 +1,4 @@
-/** Seeded chance: sfc32 (Chris Doty-Humphrey, PractRand), 128 bits of state, the same everywhere. */
+/** Seeded chance: sfc32 (Chris Doty-Humphrey, PractRand), 128 bits of state. */
 export class Prng {
   #a: number
   #b: number
