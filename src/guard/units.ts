@@ -147,7 +147,9 @@ export function advanceUnit<Tx, Mode extends StoreMode>(
       const fence = seal ? { ...admission.fence, sealed: true } : admission.fence
       const state = stateOf(job, fence, view.census ?? [])
       const answer = { admitted: true, state, tookOverFrom: previous(view.fence, fence) } as const
-      return { answer, fence, action: { kind: 'none' } }
+      // Each request of a guarded route comes by here: what stays as it is costs no commit.
+      const put = admission.moved || seal ? fence : undefined
+      return { answer, fence: put, action: { kind: 'none' } }
     },
   }
 }

@@ -55,10 +55,13 @@ const units = mutantsOf('src/guard/units.ts', [
   ['a stale token advances', 'if (!admission.admitted) {', 'if (false) {'],
   [
     'advance is forgotten',
-    `previous(view.fence, fence) } as const
-      return { answer, fence,`,
-    `previous(view.fence, fence) } as const
-      return { answer,`,
+    'const put = admission.moved || seal ? fence : undefined',
+    'const put = seal ? fence : undefined',
+  ],
+  [
+    'a seal of the present holder is forgotten',
+    'admission.moved || seal ? fence',
+    'admission.moved ? fence',
   ],
   [
     'seal does not seal',
