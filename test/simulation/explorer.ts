@@ -29,7 +29,7 @@ export interface Explored {
   readonly violations: Found[]
 }
 
-export interface Found {
+interface Found {
   readonly plan: string
   /** The steps that lead to it. */
   readonly path: readonly string[]

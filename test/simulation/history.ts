@@ -15,8 +15,8 @@ const LEASE_VERBS = [
   'reopen_lease',
 ] as const
 
-export type DestinationVerb = (typeof DESTINATION_VERBS)[number]
-export type LeaseVerb = (typeof LEASE_VERBS)[number]
+type DestinationVerb = (typeof DESTINATION_VERBS)[number]
+type LeaseVerb = (typeof LEASE_VERBS)[number]
 export type Verb = DestinationVerb | LeaseVerb
 
 export function isOfLeases(verb: Verb): boolean {
@@ -96,7 +96,7 @@ export interface FenceSeen extends Place {
 }
 
 /** The lease service was restored from a backup: what it granted since is forgotten. */
-export interface Restored {
+interface Restored {
   readonly event: 'restored'
 }
 

@@ -11,7 +11,7 @@ import { performance } from 'node:perf_hooks'
 import type { Prng } from './prng.ts'
 
 /** Epoch milliseconds at which every world begins. */
-export const EPOCH = 1_800_000_000_000
+const EPOCH = 1_800_000_000_000
 
 /** A clock that may run too fast or too slow, and be set wrong. */
 export interface Clock {
