@@ -21,8 +21,9 @@ interface Job {
   lastEffect: number
   readonly holders: Map<number, string>
   sealed: boolean
-  /** Reopenings asked for so far. */
+  /** Reopenings asked for so far, and how many of them may still be to come. */
   reopens: number
+  reopening: number
 }
 
 /** A call that was not answered yet, and how things stood when it was sent. */
@@ -31,6 +32,7 @@ interface OpenCall {
   readonly highest: number
   readonly sealed: boolean
   readonly reopens: number
+  readonly reopening: number
 }
 
 export class FenceRules {
@@ -48,9 +50,10 @@ export class FenceRules {
     if (invoke.verb === 'reopen') {
       job.sealed = false
       job.reopens += 1
+      job.reopening += 1
     }
-    const { highest, sealed, reopens } = job
-    this.#open.set(invoke.call, { invoke, highest, sealed, reopens })
+    const { highest, sealed, reopens, reopening } = job
+    this.#open.set(invoke.call, { invoke, highest, sealed, reopens, reopening })
   }
 
   answered(answer: Answer): void {
@@ -59,6 +62,7 @@ export class FenceRules {
     if (open === undefined || answer.outcome === 'unknown') return
     const { invoke } = open
     const job = this.#job(invoke)
+    if (invoke.verb === 'reopen') job.reopening -= 1
     const told = answer.highestGeneration
     if (told !== undefined) this.#seen(job, told, open.highest)
     if (invoke.generation !== undefined && admits(answer)) {
@@ -103,9 +107,8 @@ export class FenceRules {
     if (open.sealed && answer.outcome === 'applied' && job.reopens === open.reopens) {
       this.#report('sealed_accepted', `${what} took effect after a seal`)
     }
-    if (verb === 'seal' && answer.outcome === 'done' && job.reopens === open.reopens) {
-      job.sealed = true
-    }
+    const lasts = open.reopening === 0 && job.reopens === open.reopens
+    if (verb === 'seal' && answer.outcome === 'done' && lasts) job.sealed = true
     this.#holds(job, generation, leaseId ?? '')
     job.highest = Math.max(job.highest, generation)
   }
@@ -130,7 +133,15 @@ export class FenceRules {
     const known = this.#jobs.get(key)
     if (known !== undefined) return known
     const name = nameOf(place)
-    const job = { name, highest: 0, lastEffect: 0, holders: new Map(), sealed: false, reopens: 0 }
+    const job = {
+      name,
+      highest: 0,
+      lastEffect: 0,
+      holders: new Map(),
+      sealed: false,
+      reopens: 0,
+      reopening: 0,
+    }
     this.#jobs.set(key, job)
     return job
   }

@@ -1,6 +1,6 @@
 /** The lease service of a simulated world: the real store behind a desk that watches it. */
 
-import { type LeaseStore, StoreUnavailableError } from 'writefence'
+import { type Lease, type LeaseStore, StoreUnavailableError } from 'writefence'
 import type { LeaseDatabase } from './lease-database.ts'
 import type { Reply, Request } from './messages.ts'
 import { TTL_MS } from './script-worker.ts'
@@ -15,15 +15,9 @@ export interface LeaseDeskOptions {
   fail(rule: string, message: string): void
 }
 
-interface Live {
-  readonly leaseId: string
-  readonly until: number
-  readonly ttlMs: number
-}
-
 interface Answered {
   readonly status?: 'claimed' | 'held' | 'completed' | 'renewed' | 'released' | 'lost'
-  readonly lease?: { readonly generation: number; readonly leaseId: string }
+  readonly lease?: Lease
 }
 
 const CONTENDED: readonly string[] = ['claim', 'renew', 'complete', 'release']
@@ -32,7 +26,7 @@ export class LeaseDesk {
   readonly #options: LeaseDeskOptions
   readonly #store: LeaseStore
   /** Until when nobody else may have a job, by the store's clock. */
-  readonly #live = new Map<string, Live>()
+  readonly #live = new Map<string, Lease>()
   #backup: Rows | undefined
 
   constructor(options: LeaseDeskOptions) {
@@ -47,7 +41,7 @@ export class LeaseDesk {
     try {
       const value = await this.#ask(request)
       const { status, lease } = (value ?? {}) as Answered
-      this.#watch(request, status, lease?.leaseId)
+      this.#watch(request, status, lease)
       const granted = lease && { generation: lease.generation, leaseId: lease.leaseId }
       const outcome = CONTENDED.includes(request.verb) ? (status ?? 'unknown') : 'done'
       return { outcome, ...(status === 'claimed' ? granted : {}), raw: { value } }
@@ -78,29 +72,34 @@ export class LeaseDesk {
   }
 
   /** A live lease is taken from nobody, except by an operator. */
-  #watch(request: Request, status: Answered['status'], leaseId = ''): void {
-    const { jobId, verb, ttlMs = TTL_MS } = request
+  #watch({ jobId, verb }: Request, status: Answered['status'], lease: Lease | undefined): void {
     const now = this.#options.now()
     const live = this.#live.get(jobId)
-    if (verb === 'claim' && status === 'claimed') {
-      if (live !== undefined && now < live.until) {
-        if (live.leaseId === leaseId) return
-        const left = `which ${live.leaseId} has for ${live.until - now} ms more`
-        this.#options.fail('live_lease_taken', `${leaseId} was granted ${jobId}, ${left}`)
+    if (lease !== undefined) {
+      if (live !== undefined && now < live.leaseUntil && live.leaseId !== lease.leaseId) {
+        const left = `which ${live.leaseId} has for ${live.leaseUntil - now} ms more`
+        this.#options.fail('live_lease_taken', `${lease.leaseId} was granted ${jobId}, ${left}`)
       }
-      this.#live.set(jobId, { leaseId, until: now + ttlMs, ttlMs })
+      this.#live.set(jobId, lease)
     }
-    if (status === 'renewed') this.#live.set(jobId, { leaseId, until: now + ttlMs, ttlMs })
     // Whoever is told `held` sees to it that it does not last longer than a ttl from now.
     if (status === 'held' && live !== undefined) {
-      this.#live.set(jobId, { ...live, until: Math.min(live.until, now + live.ttlMs) })
+      const leaseUntil = Math.min(live.leaseUntil, now + live.ttlMs)
+      this.#live.set(jobId, { ...live, leaseUntil })
     }
     const ended = status === 'released' || (verb === 'complete' && status === 'completed')
-    if (ended || !CONTENDED.includes(verb)) this.#live.delete(jobId)
+    if (ended || verb === 'force_release' || verb === 'raise') this.#live.delete(jobId)
   }
 
   #ask(request: Request): Promise<unknown> {
-    const { verb, jobId, owner = '', leaseId = '', generation = 0, ttlMs = TTL_MS } = request
+    const {
+      verb,
+      jobId,
+      owner = 'nobody',
+      leaseId = 'none',
+      generation = 1,
+      ttlMs = TTL_MS,
+    } = request
     const key = { jobId, owner, leaseId, generation }
     switch (verb) {
       case 'claim':

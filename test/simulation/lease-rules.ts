@@ -5,12 +5,15 @@ import type { Report } from './history-checker.ts'
 
 interface Job {
   readonly grants: Map<number, string>
+  /** What was granted before a restore: whatever of it the backup has is still good. */
+  readonly before: ReadonlySet<string>
   /** The highest generation that an answer has granted, or an operator has raised to. */
   granted: number
   raised: number
   completed: boolean
-  /** Reopenings asked for so far. */
+  /** Reopenings asked for so far, and how many of them may still be to come. */
   reopens: number
+  reopening: number
 }
 
 interface OpenCall {
@@ -21,6 +24,7 @@ interface OpenCall {
   readonly raised: number
   readonly completed: boolean
   readonly reopens: number
+  readonly reopening: number
 }
 
 export class LeaseRules {
@@ -39,9 +43,10 @@ export class LeaseRules {
     if (invoke.verb === 'reopen_lease') {
       job.completed = false
       job.reopens += 1
+      job.reopening += 1
     }
-    const { granted, raised, completed, reopens } = job
-    this.#open.set(invoke.call, { invoke, job, granted, raised, completed, reopens })
+    const { grants: _, before: __, ...known } = job
+    this.#open.set(invoke.call, { invoke, job, ...known })
   }
 
   answered(answer: Answer): void {
@@ -49,13 +54,17 @@ export class LeaseRules {
     this.#open.delete(answer.call)
     if (open === undefined || answer.outcome === 'unknown') return
     const { verb, atLeast = 0 } = open.invoke
+    if (verb === 'reopen_lease') open.job.reopening -= 1
     if (verb === 'claim') this.#claimed(open, answer)
     else if (verb === 'raise') open.job.raised = Math.max(open.job.raised, atLeast)
     else if (answer.outcome !== 'lost' && answer.outcome !== 'done') this.#kept(open, answer)
   }
 
   restored(): void {
-    this.#jobs.clear()
+    for (const [id, { grants, before }] of this.#jobs) {
+      const all = [...grants].map(([generation, holder]) => grantOf(generation, holder))
+      this.#jobs.set(id, newJob(new Set([...before, ...all])))
+    }
     this.#open.clear()
   }
 
@@ -66,7 +75,7 @@ export class LeaseRules {
   digest(): string {
     const jobs = [...this.#jobs].map(([id, job]) => [
       id,
-      { ...job, grants: [...job.grants].sort() },
+      { ...job, grants: [...job.grants].sort(), before: [...job.before].sort() },
     ])
     const open = [...this.#open].map(([call, { job: _, ...known }]) => [call, known])
     return JSON.stringify([jobs.sort(), open.sort()])
@@ -81,9 +90,10 @@ export class LeaseRules {
     if (known !== undefined && known !== holder) {
       this.#report('two_holders', `${what} was granted to two leases`)
     }
-    const again = known === holder && generation === before.granted
-    if ((generation <= before.granted && !again) || generation <= before.raised) {
-      const above = Math.max(before.granted, before.raised)
+    const above = Math.max(before.granted, before.raised)
+    const had = known === holder || job.before.has(grantOf(generation, holder))
+    const again = had && generation === above
+    if (generation <= above && !again) {
       this.#report('lease_generation_reused', `${what} was granted after ${above}`)
     }
     if (before.completed && job.reopens === before.reopens) {
@@ -93,20 +103,30 @@ export class LeaseRules {
     job.granted = Math.max(job.granted, generation)
   }
 
-  #kept({ invoke, job, granted, reopens }: OpenCall, { outcome }: Answer): void {
+  #kept({ invoke, job, granted, reopens, reopening }: OpenCall, { outcome }: Answer): void {
     const generation = invoke.generation ?? 0
     if (generation < granted) {
       const what = `${invoke.verb} of generation ${generation} of ${invoke.jobId}`
       this.#report('superseded_lease_kept', `${what} took effect after ${granted} was granted`)
     }
-    if (outcome === 'completed' && job.reopens === reopens) job.completed = true
+    const lasts = reopening === 0 && job.reopens === reopens
+    if (outcome === 'completed' && lasts) job.completed = true
   }
 
   #job(jobId: string): Job {
     const known = this.#jobs.get(jobId)
     if (known !== undefined) return known
-    const job = { grants: new Map(), granted: 0, raised: 0, completed: false, reopens: 0 }
+    const job = newJob(new Set())
     this.#jobs.set(jobId, job)
     return job
   }
+}
+
+function newJob(before: ReadonlySet<string>): Job {
+  const none = { granted: 0, raised: 0, completed: false, reopens: 0, reopening: 0 }
+  return { grants: new Map(), before, ...none }
+}
+
+function grantOf(generation: number, holder: string): string {
+  return `${generation} ${holder}`
 }

@@ -1,4 +1,4 @@
-/** A destination process: the guard over the real store, and what it has in memory until it dies. */
+/** A destination process: the guard over the real store, and its memory until it dies. */
 
 import { type FenceStore, StoreUnavailableError, type Unit, WriteGuard } from 'writefence'
 import type { Agenda, Option } from './agenda.ts'
@@ -35,6 +35,7 @@ export class Site {
   readonly #options: SiteOptions
   #process: { alive: boolean; readonly guard: Guard }
   readonly #transactions = new Map<string, number>()
+  readonly #ungated = new Set<string>()
   #healed = false
 
   constructor(options: SiteOptions) {
@@ -48,6 +49,9 @@ export class Site {
   }
 
   serve(call: string, request: Request): Promise<Reply> {
+    // An operator who finds out, and says so when another attempt has been made since, is wrong:
+    // what he says has to be true when it is heard.
+    if (request.verb === 'resolve') this.#ungated.add(call)
     const { database, third, effects } = this.#options
     return serveWrite({ guard: this.guard, database, third, effects }, call, request)
   }
@@ -78,8 +82,8 @@ export class Site {
     const call = this.#options.call()
     const n = (this.#transactions.get(call) ?? 0) + 1
     this.#transactions.set(call, n)
-    const free = this.#healed || gate === 'none' || (gate === 'later' && n === 1)
-    if (free) return track(run())
+    const free = this.#healed || this.#ungated.has(call) || gate === 'none'
+    if (free || (gate === 'later' && n === 1)) return track(run())
     const id = `${name}:${call}/${n}`
     return new Promise((resolve, reject) => {
       const go = (then: () => void) => () => {

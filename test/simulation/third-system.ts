@@ -79,6 +79,14 @@ export class SimulatedThirdSystem implements ThirdSystem {
       this.#options.enter(call)
       then()
     }
+    const refuse: Option = {
+      key: `refuse ${call}`,
+      fault: 'refuse',
+      run: end(() => {
+        this.#drop(id)
+        reject(new NotAppliedError())
+      }),
+    }
     return [
       { key: `land ${call}`, run: end(() => resolve(this.#land(id, asked))) },
       {
@@ -105,15 +113,13 @@ export class SimulatedThirdSystem implements ThirdSystem {
           reject(new EffectFailed('before it could take place'))
         }),
       },
-      {
-        key: `refuse ${call}`,
-        fault: 'refuse',
-        run: end(() => {
-          this.#drop(id)
-          reject(new NotAppliedError())
-        }),
-      },
+      ...(this.#isOnlyOne(asked) ? [refuse] : []),
     ]
+  }
+
+  /** A proof that nothing took place is none while an earlier attempt may still land. */
+  #isOnlyOne({ operation }: Asked): boolean {
+    return [...this.#asked.values()].filter((each) => each.operation === operation).length === 1
   }
 
   #land(id: string, { operation, call, request }: Asked): unknown {

@@ -83,6 +83,12 @@ export class World {
     return [...this.agenda.options(), ...real, ...this.nemesis.options()]
   }
 
+  /** Whether nobody has anything left to do, and nothing is on its way. */
+  get over(): boolean {
+    const parties = [...this.#scripted, ...this.#real]
+    return parties.every(({ ended }) => ended) && this.agenda.options().length === 0
+  }
+
   /** Lets it happen, and all that follows from it by itself. */
   async perform(option: Option): Promise<void> {
     this.agenda.spend(option.fault)
