@@ -22,15 +22,13 @@ export interface Swarm {
 }
 
 const HOUR_MS = 60 * 60 * 1000
+const ENDINGS: readonly Fault[] = ['land-silent', 'land-broken', 'break', 'refuse']
 const FAULTS: readonly Fault[] = [
+  ...ENDINGS,
   'lose',
   'mute',
   'again',
   'late',
-  'land-silent',
-  'land-broken',
-  'break',
-  'refuse',
   'fail-before',
   'fail-after',
   'crash-worker',
@@ -65,16 +63,19 @@ class Draw {
   readonly #size: number
   readonly #destinations: readonly string[]
   readonly #jobs: readonly { jobId: string; scope?: string }[]
+  /** Whether this is about effects that are taken over: few jobs, short deadlines, late answers. */
+  readonly #overdue: boolean
   /** How much of the work goes elsewhere. */
   readonly #effects: number
 
   constructor(prng: Prng, size: number) {
     this.#prng = prng
     this.#size = size
-    this.#effects = prng.pick([0, 0.3, 0.6, 0.95])
+    this.#overdue = prng.chance(0.3)
+    this.#effects = this.#overdue ? 0.95 : prng.pick([0, 0.3, 0.6, 0.95])
     this.#destinations = ['bank', 'shop'].slice(0, prng.between(1, 2))
     const jobs = [{ jobId: 'j' }, { jobId: 'k' }, { jobId: 'j', scope: 's' }]
-    this.#jobs = jobs.slice(0, prng.between(1, size))
+    this.#jobs = jobs.slice(0, this.#overdue ? 1 : prng.between(1, size))
   }
 
   plan(name: string): Plan {
@@ -95,10 +96,14 @@ class Draw {
       faults: this.#faults(),
       time: this.#time(people),
       clocks: this.#clocks(people),
-      gate: prng.pick(['none', 'none', 'later', 'later', 'all']),
+      gate: this.#overdue ? 'later' : prng.pick(['none', 'none', 'later', 'all']),
       // What runs on after an answer could not be told apart: two of them in one turn.
       together: realOnes.length === 0 && onUnknown !== 'find_out' && prng.chance(0.5),
-      effects: { onUnknown, afterOverdue, deadlineMs: prng.pick([1000, 60_000]) },
+      effects: {
+        onUnknown,
+        afterOverdue,
+        deadlineMs: prng.pick(this.#overdue ? [500, 1000] : [1000, 60_000]),
+      },
       deduplicates: onUnknown === 'rerun',
       unordered,
       foreign: true,
@@ -108,7 +113,7 @@ class Draw {
   #script(name: string): Script {
     const prng = this.#prng
     const job = prng.pick(this.#jobs)
-    if (prng.chance(0.1)) {
+    if (prng.chance(this.#overdue ? 0.7 : 0.1)) {
       const token = { generation: prng.between(1, 4), ...(prng.chance(0.5) && { leaseId: name }) }
       return { ...job, name, token, steps: this.#work() }
     }
@@ -139,7 +144,8 @@ class Draw {
     const to = prng.pick(this.#destinations)
     const roll = prng.float()
     const named = prng.chance(0.93)
-    const id = (kind: string) => (named ? `${kind}${prng.below(this.#size + 1)}` : undefined)
+    const ids = this.#overdue ? 1 : this.#size + 1
+    const id = (kind: string) => (named ? `${kind}${prng.below(ids)}` : undefined)
     const tries = prng.between(1, 4)
     if (roll < 0.85 * (1 - this.#effects)) {
       return { verb: 'write', to, operationId: id('w'), throws: prng.chance(0.1), tries }
@@ -183,7 +189,8 @@ class Draw {
 
   #faults(): Faults {
     const prng = this.#prng
-    const some = FAULTS.filter(() => prng.chance(0.5))
+    const landing = (fault: Fault) => this.#overdue && ENDINGS.includes(fault)
+    const some = FAULTS.filter((fault) => landing(fault) || prng.chance(0.5))
     const of = Object.fromEntries(some.map((fault) => [fault, prng.between(1, 2 * this.#size)]))
     return { of, atMost: prng.between(0, 4 * this.#size) }
   }
