@@ -27,7 +27,7 @@ it('R109: the docs warn of a second SQLite library on the file', () => {
   expect(page).toMatch(/do not open the file with `node:sqlite`/)
 })
 
-it('R55: an earlier look at the fence decides nothing: the write asks where it commits', async () => {
+it('R55: an earlier look at the fence decides nothing, the write asks again', async () => {
   const db = openSqlite(':memory:')
   const guard = new WriteGuard(new SqliteFenceStore(db))
   const early = await guard.judge({ token })
