@@ -63,6 +63,7 @@ for (const driver of drivers) {
             keyPrefix: 'odd:',
             stringNumbers: true,
             commandTimeout: 1,
+            reconnectOnError: () => 2,
             replyMapping: 'resp3',
           }),
         'node-redis': () =>
@@ -87,6 +88,8 @@ for (const driver of drivers) {
       expect(result).toEqual(['5', 1])
       expect(await redis.get(bench.key('n'))).toBe('6')
       expect((await guard.inspect('job'))?.highestGeneration).toBe(7)
+      await redis.set(bench.key(':fence:["","spoilt"]'), 'no hash')
+      await expect(guard.inspect('spoilt')).rejects.toThrow('WRONGTYPE')
       expect(await redis.keys(`odd:${bench.key('*')}`)).toEqual([])
     })
 

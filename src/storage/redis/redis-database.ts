@@ -78,8 +78,8 @@ export function assertClient(client: unknown): asserts client is RedisClient {
 }
 
 /**
- * A connection like the user's, but one that sends nothing twice and queues nothing while it is
- * down: a command whose caller was told that it failed must not go out after that.
+ * A connection like the user's, but one that never reconnects: what was sent is not sent twice, and
+ * what was not must not go out after its caller was told that it failed.
  */
 export function linkOf(client: RedisClient, timeoutMs: number): RedisLink {
   if ('isCluster' in client) return linkOfIoredis(client, timeoutMs)
@@ -87,11 +87,10 @@ export function linkOf(client: RedisClient, timeoutMs: number): RedisLink {
 }
 
 function linkOfIoredis(client: IoredisClient, timeoutMs: number): RedisLink {
-  const shared = { lazyConnect: true, enableOfflineQueue: false, keyPrefix: '' }
+  const shared = { lazyConnect: true, keyPrefix: '' }
   const single = {
     retryStrategy: null,
     reconnectOnError: null,
-    autoResendUnfulfilledCommands: false,
     connectTimeout: timeoutMs,
     commandTimeout: undefined,
     stringNumbers: false,
@@ -117,7 +116,6 @@ function linkOfNode(client: NodeRedisClient, timeoutMs: number): RedisLink {
   const { socket } = { socket: {}, ...client.options }
   const overrides = {
     socket: { ...socket, connectTimeout: timeoutMs, reconnectStrategy: false },
-    disableOfflineQueue: true,
     ...PLAIN,
   }
   const own = client.duplicate(...([overrides] as never[])) as NodeRedisClient
@@ -153,8 +151,8 @@ function linkOfNodeCluster(client: NodeRedisCluster): RedisLink {
   }
 }
 
-/** Options of node-redis that change what goes over the wire, or what comes back. */
-const PLAIN = { keyPrefix: undefined, commandOptions: {}, clientSideCache: undefined }
+/** Options of node-redis that change what comes back, or share a cache with the user's client. */
+const PLAIN = { commandOptions: {}, clientSideCache: undefined }
 
 /**
  * Connects. Why it failed is often said by an event only, and an event that nobody listens to would
