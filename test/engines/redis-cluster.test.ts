@@ -113,40 +113,46 @@ describeEngine('a Redis Cluster', problem, () => {
     60_000,
   )
 
-  it.each(drivers)('by %s, a commit whose connection is cut is not sent twice', async (driver) => {
-    const [server, other] = await startCluster(2)
-    if (server === undefined || other === undefined) throw new Error('no cluster')
-    const proxy = await TcpProxy.to('127.0.0.1', server.port)
-    onTestFinished(() => proxy.close())
-    // The address that the node gives of itself is the proxy's.
-    await server.redis.config('SET', 'cluster-announce-ip', '127.0.0.1')
-    await server.redis.config('SET', 'cluster-announce-port', proxy.port)
-    const slots = () => other.redis.cluster('SLOTS')
-    await expect.poll(async () => JSON.stringify(await slots()), patient).toContain(`${proxy.port}`)
-    const prefix = 'eu'
-    expect(await server.redis.cluster('KEYSLOT', prefix)).toBeLessThan(8192)
-    const store = new RedisFenceStore(clientOf[driver]([proxy.port, other.port]), { prefix })
-    onTestFinished(() => store.close())
-    await store.createSchema()
-    const guard = new WriteGuard(store)
-    const append = (text: string) => (tx: RedisTransaction) =>
-      tx.call('RPUSH', `${tx.hashTag}log`, text)
-    await guard.write(intent(1, 'x'), append('first'))
+  it.each(drivers)(
+    'by %s, a commit whose connection is cut is not sent twice',
+    async (driver) => {
+      const [server, other] = await startCluster(2)
+      if (server === undefined || other === undefined) throw new Error('no cluster')
+      const proxy = await TcpProxy.to('127.0.0.1', server.port)
+      onTestFinished(() => proxy.close())
+      // The address that the node gives of itself is the proxy's.
+      await server.redis.config('SET', 'cluster-announce-ip', '127.0.0.1')
+      await server.redis.config('SET', 'cluster-announce-port', proxy.port)
+      const slots = () => other.redis.cluster('SLOTS')
+      await expect
+        .poll(async () => JSON.stringify(await slots()), patient)
+        .toContain(`${proxy.port}`)
+      const prefix = 'eu'
+      expect(await server.redis.cluster('KEYSLOT', prefix)).toBeLessThan(8192)
+      const store = new RedisFenceStore(clientOf[driver]([proxy.port, other.port]), { prefix })
+      onTestFinished(() => store.close())
+      await store.createSchema()
+      const guard = new WriteGuard(store)
+      const append = (text: string) => (tx: RedisTransaction) =>
+        tx.call('RPUSH', `${tx.hashTag}log`, text)
+      await guard.write(intent(1, 'x'), append('first'))
 
-    const open = proxy.open
-    const cut = proxy.when(COMMIT.sha, 'cut_answer')
-    const write = guard.write({ token: { jobId: 'job', generation: 1 } }, append('once'))
-    let hasFailed = false
-    write.catch(() => {
-      hasFailed = true
-    })
-    await cut
-    // Only one conversation is cut: what would be sent again would arrive.
-    await expect.poll(() => hasFailed || proxy.open < open, { interval: 5 }).toBe(true)
-    proxy.resume()
-    await expect(write).rejects.toMatchObject({ code: 'store_unavailable', retryable: false })
-    await guard.write(intent(1, 'y'), append('next'))
-    const log = await server.redis.lrange(`{${prefix}}log`, 0, -1)
-    expect(log).toEqual(['first', 'once', 'next'])
-  })
+      const open = proxy.open
+      const cut = proxy.when(COMMIT.sha, 'cut_answer')
+      const write = guard.write({ token: { jobId: 'job', generation: 1 } }, append('once'))
+      let hasFailed = false
+      write.catch(() => {
+        hasFailed = true
+      })
+      await cut
+      // Only one conversation is cut: what would be sent again would arrive.
+      await expect.poll(() => hasFailed || proxy.open < open, { interval: 5 }).toBe(true)
+      proxy.resume()
+      await expect(write).rejects.toMatchObject({ code: 'store_unavailable', retryable: false })
+      await guard.write(intent(1, 'y'), append('next'))
+      const log = await server.redis.lrange(`{${prefix}}log`, 0, -1)
+      expect(log).toEqual(['first', 'once', 'next'])
+    },
+    60_000,
+  )
 })
