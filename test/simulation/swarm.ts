@@ -85,7 +85,8 @@ class Draw {
     const scripted = people.filter((each) => !realOnes.includes(each))
     const workers = scripted.map((each) => this.#script(each))
     if (prng.chance(0.5)) workers.push(this.#operator())
-    const onUnknown = prng.pick(['refuse', 'refuse', 'find_out', 'rerun'] as const)
+    const usual = this.#overdue ? 'find_out' : 'refuse'
+    const onUnknown = prng.pick([usual, 'refuse', 'find_out', 'rerun'] as const)
     const unordered = prng.chance(0.1)
     const afterOverdue = unordered ? 'proceed' : 'refuse'
     return {
