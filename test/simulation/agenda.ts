@@ -37,6 +37,8 @@ export interface Faults {
 
 export class Agenda {
   readonly #items = new Map<string, () => readonly Option[]>()
+  /** Their ids in order, until one comes or goes. */
+  #sorted: readonly string[] | undefined
   readonly #left: Partial<Record<Fault, number>>
   #leftInAll: number
 
@@ -47,10 +49,12 @@ export class Agenda {
 
   add(id: string, options: () => readonly Option[]): void {
     this.#items.set(id, options)
+    this.#sorted = undefined
   }
 
   remove(id: string): void {
     this.#items.delete(id)
+    this.#sorted = undefined
   }
 
   has(id: string): boolean {
@@ -58,13 +62,18 @@ export class Agenda {
   }
 
   removeAll(of: (id: string) => boolean): void {
-    for (const id of [...this.#items.keys()]) if (of(id)) this.#items.delete(id)
+    for (const id of this.#ids()) if (of(id)) this.remove(id)
   }
 
   /** In an order that depends on the state alone. */
   options(): Option[] {
-    const options = [...this.#items.keys()].sort().flatMap((id) => this.#items.get(id)?.() ?? [])
-    return options.filter(({ fault }) => fault === undefined || this.mayFail(fault))
+    const options: Option[] = []
+    for (const id of this.#ids()) {
+      for (const option of this.#items.get(id)?.() ?? []) {
+        if (option.fault === undefined || this.mayFail(option.fault)) options.push(option)
+      }
+    }
+    return options
   }
 
   spend(fault: Fault | undefined): void {
@@ -79,10 +88,15 @@ export class Agenda {
   }
 
   digest(): string {
-    return JSON.stringify([[...this.#items.keys()].sort(), this.#left, this.#leftInAll])
+    return JSON.stringify([this.#ids(), this.#left, this.#leftInAll])
   }
 
   mayFail(fault: Fault): boolean {
     return this.#leftInAll > 0 && (this.#left[fault] ?? 0) > 0
+  }
+
+  #ids(): readonly string[] {
+    this.#sorted ??= [...this.#items.keys()].sort()
+    return this.#sorted
   }
 }

@@ -4,7 +4,7 @@ import type { Fault, Option } from './agenda.ts'
 import type { LeaseDesk } from './lease-desk.ts'
 import type { Network } from './network.ts'
 import type { Place } from './places.ts'
-import type { Plan } from './plan.ts'
+import type { Plan, TimeStep } from './plan.ts'
 import type { RealWorker } from './real-worker.ts'
 import { LEASES, type ScriptWorker } from './script-worker.ts'
 import type { VirtualHost } from './virtual-host.ts'
@@ -24,19 +24,40 @@ export class Nemesis {
   readonly #options: NemesisOptions
   readonly #timeLeft: number[]
   readonly #down = new Set<string>()
+  // All that could ever happen, made once: most of it is looked at in every step.
+  readonly #workers: readonly { readonly party: ScriptWorker | RealWorker; crash: Option }[]
+  readonly #destinations: readonly Option[]
+  readonly #outages: readonly { readonly name: string; up: Option; down: Option }[]
+  readonly #backup: Option
+  readonly #restore: Option
+  readonly #time: readonly Option[]
 
   constructor(options: NemesisOptions) {
     this.#options = options
-    this.#timeLeft = (options.plan.time ?? []).map((step) => step.times)
+    const { plan, leases, parties, places } = options
+    this.#timeLeft = (plan.time ?? []).map((step) => step.times)
+    this.#workers = parties.map((party) => ({ party, crash: this.#crashOf(party) }))
+    this.#destinations = [...places].map(([name, place]) => this.#crashAt(name, place))
+    this.#outages = [LEASES, ...places.keys()].map((name) => this.#outage(name))
+    this.#backup = { key: 'backup', optional: true, run: () => leases.takeBackup() }
+    this.#restore = { key: 'restore', fault: 'restore', run: () => this.#putBack() }
+    this.#time = (plan.time ?? []).map((step, index) => this.#passing(step, index))
   }
 
   options(): Option[] {
-    const { mayFail } = this.#options
-    const faults = [...this.#crashes(), ...this.#outages(), ...this.#backups()]
-    return [
-      ...faults.filter(({ fault }) => fault === undefined || mayFail(fault)),
-      ...this.#timeSteps(),
-    ]
+    const { leases, plan } = this.#options
+    const options: Option[] = []
+    const add = (option: Option) => {
+      const { fault } = option
+      if (fault === undefined || this.#options.mayFail(fault)) options.push(option)
+    }
+    for (const { party, crash } of this.#workers) if (!party.ended) add(crash)
+    for (const crash of this.#destinations) add(crash)
+    for (const { name, up, down } of this.#outages) add(this.#down.has(name) ? up : down)
+    if (leases.hasBackup) add(this.#restore)
+    else if (plan.faults?.of.restore) add(this.#backup)
+    for (const [index, step] of this.#time.entries()) if (this.#timeLeft[index]) add(step)
+    return options
   }
 
   isDown(name: string): boolean {
@@ -51,60 +72,41 @@ export class Nemesis {
     return JSON.stringify([this.#timeLeft, [...this.#down].sort(), this.#options.host.elapsedMs])
   }
 
-  #crashes(): Option[] {
-    const { parties, places, network } = this.#options
-    const workers = parties
-      .filter((party) => !party.ended)
-      .map((party) => ({
-        key: `crash ${party.name}`,
-        fault: 'crash-worker' as const,
-        run: () => {
-          party.crash()
-          network.senderCrashed(party)
-        },
-      }))
-    const destinations = [...places].map(([name, place]) => ({
-      key: `crash ${name}`,
-      fault: 'crash-destination' as const,
-      run: () => {
-        place.crash()
-        network.destinationCrashed(name)
-      },
-    }))
-    return [...workers, ...destinations]
-  }
-
-  #outages(): Option[] {
-    return [LEASES, ...this.#options.places.keys()].map((name) =>
-      this.#down.has(name)
-        ? { key: `up ${name}`, optional: true, run: () => this.#down.delete(name) }
-        : { key: `down ${name}`, fault: 'outage', run: () => this.#down.add(name) },
-    )
-  }
-
-  #backups(): Option[] {
-    const { leases, plan, restored } = this.#options
-    const restore = () => {
-      leases.restore()
-      restored()
+  #crashOf(party: ScriptWorker | RealWorker): Option {
+    const run = () => {
+      party.crash()
+      this.#options.network.senderCrashed(party)
     }
-    if (leases.hasBackup) return [{ key: 'restore', fault: 'restore', run: restore }]
-    if (!plan.faults?.of.restore) return []
-    return [{ key: 'backup', optional: true, run: () => leases.takeBackup() }]
+    return { key: `crash ${party.name}`, fault: 'crash-worker', run }
   }
 
-  #timeSteps(): Option[] {
-    const { plan, host, parties } = this.#options
-    return (plan.time ?? []).flatMap(({ name, elapsesMs = 0, moves = {} }, index) => {
-      const left = this.#timeLeft[index] ?? 0
-      if (left === 0) return []
-      const run = () => {
-        this.#timeLeft[index] = left - 1
-        host.elapsedMs += elapsesMs
-        for (const [whose, ms] of Object.entries(moves)) host.clock(whose).offsetMs += ms
-        for (const party of parties) party.timePassed()
-      }
-      return [{ key: `time ${name}`, optional: true, run }]
-    })
+  #crashAt(name: string, place: Place): Option {
+    const run = () => {
+      place.crash()
+      this.#options.network.destinationCrashed(name)
+    }
+    return { key: `crash ${name}`, fault: 'crash-destination', run }
+  }
+
+  #outage(name: string) {
+    const up: Option = { key: `up ${name}`, optional: true, run: () => this.#down.delete(name) }
+    const down: Option = { key: `down ${name}`, fault: 'outage', run: () => this.#down.add(name) }
+    return { name, up, down }
+  }
+
+  #putBack(): void {
+    this.#options.leases.restore()
+    this.#options.restored()
+  }
+
+  #passing({ name, elapsesMs = 0, moves = {} }: TimeStep, index: number): Option {
+    const { host, parties } = this.#options
+    const run = () => {
+      this.#timeLeft[index] = (this.#timeLeft[index] ?? 0) - 1
+      host.elapsedMs += elapsesMs
+      for (const [whose, ms] of Object.entries(moves)) host.clock(whose).offsetMs += ms
+      for (const party of parties) party.timePassed()
+    }
+    return { key: `time ${name}`, optional: true, run }
   }
 }

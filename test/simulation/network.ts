@@ -14,6 +14,9 @@ interface Message {
   readonly request: Request
   /** Who waits for the answer; nobody does where it was given up, or this is a copy. */
   waiting: { readonly sender: Sender; readonly seq: number } | undefined
+  /** What can become of it while somebody waits, and when nobody does: made when it is asked for. */
+  awaited?: readonly [Option, ...Option[]]
+  unheard?: readonly Option[]
 }
 
 export interface NetworkOptions {
@@ -90,55 +93,58 @@ export class Network {
     this.#options.agenda.remove(message.call)
   }
 
-  #outcomes(message: Message): Option[] {
-    const { call } = message
-    const deliver = () => {
+  #outcomes(message: Message): readonly Option[] {
+    if (message.waiting === undefined) {
+      message.unheard ??= [{ ...this.#delivery(message), optional: true }]
+      return message.unheard
+    }
+    message.awaited ??= [this.#delivery(message), ...this.#failures(message)]
+    const { together } = this.#options
+    if (!together || this.#under.size === 1) return message.awaited
+    const [delivery, ...failures] = message.awaited
+    return [delivery, ...this.#pairs(message, delivery), ...failures]
+  }
+
+  #delivery(message: Message): Option {
+    const run = () => {
       this.#take(message)
       this.#deliver(message)
     }
-    if (message.waiting === undefined)
-      return [{ key: `deliver ${call}`, optional: true, run: deliver }]
+    return { key: `deliver ${message.call}`, run }
+  }
+
+  #failures(message: Message): Option[] {
+    const { call, request } = message
+    const { run: deliver } = this.#delivery(message)
+    const mute = () => {
+      deliver()
+      giveUp(message)
+    }
+    const lose = () => {
+      this.#take(message)
+      giveUp(message)
+    }
+    const again = () => {
+      deliver()
+      this.#put({ call: `${call}'`, request, waiting: undefined })
+    }
     return [
-      { key: `deliver ${call}`, run: deliver },
-      ...this.#pairs(message, deliver),
-      {
-        key: `mute ${call}`,
-        fault: 'mute',
-        run: () => {
-          deliver()
-          giveUp(message)
-        },
-      },
-      {
-        key: `lose ${call}`,
-        fault: 'lose',
-        run: () => {
-          this.#take(message)
-          giveUp(message)
-        },
-      },
-      {
-        key: `again ${call}`,
-        fault: 'again',
-        run: () => {
-          deliver()
-          this.#put({ ...message, call: `${call}'`, waiting: undefined })
-        },
-      },
+      { key: `mute ${call}`, fault: 'mute', run: mute },
+      { key: `lose ${call}`, fault: 'lose', run: lose },
+      { key: `again ${call}`, fault: 'again', run: again },
       { key: `late ${call}`, fault: 'late', run: () => giveUp(message) },
     ]
   }
 
   /** This one and another one, in one turn of the destination's event loop. */
-  #pairs(message: Message, deliver: () => void): Option[] {
-    if (!this.#options.together) return []
+  #pairs(message: Message, delivery: Option): Option[] {
     const others = [...this.#under.values()].filter(
       (other) => other !== message && other.request.to === message.request.to,
     )
     return others.map((other) => ({
       key: `together ${message.call} ${other.call}`,
       run: () => {
-        deliver()
+        delivery.run()
         this.#take(other)
         this.#deliver(other)
       },

@@ -27,6 +27,8 @@ export class Place {
   /** The last effect in the database that the history has. */
   #seen = 0
   #fences = '[]'
+  /** Its store has been at work since the history was brought up to date. */
+  #touched = false
 
   constructor(options: PlaceOptions) {
     const { name, plan, database, agenda, host, track, silent } = options
@@ -53,12 +55,17 @@ export class Place {
       broken: plan.broken,
       enter,
       call: () => host.label,
-      track,
+      track: (work) => {
+        this.#touched = true
+        return track(work)
+      },
     })
   }
 
   /** Writes down what the database has that the history has not. */
   observe(): void {
+    if (!this.#touched) return
+    this.#touched = false
     const { name, database, record } = this.#options
     for (const { seq, effect } of database.effectsAfter(this.#seen)) {
       this.#seen = seq

@@ -9,6 +9,8 @@ interface Asked {
   readonly call: string
   readonly request: Request
   readonly operation: string
+  /** What can become of it, and without the proof that nothing did: made when it is asked for. */
+  outcomes?: { readonly all: readonly Option[]; readonly unproven: readonly Option[] }
   resolve(value: unknown): void
   reject(error: unknown): void
 }
@@ -39,7 +41,7 @@ export class SimulatedThirdSystem implements ThirdSystem {
     const operation = operationOf(request, operationId)
     const id = `land:${this.#options.destination}:${call}`
     return new Promise((resolve, reject) => {
-      const asked = { call, request, operation, resolve, reject }
+      const asked: Asked = { call, request, operation, resolve, reject }
       this.#asked.set(id, asked)
       this.#options.agenda.add(id, () => this.#outcomes(id, asked))
     })
@@ -73,48 +75,44 @@ export class SimulatedThirdSystem implements ThirdSystem {
     return JSON.stringify([...this.#done])
   }
 
-  #outcomes(id: string, asked: Asked): Option[] {
+  #outcomes(id: string, asked: Asked): readonly Option[] {
+    asked.outcomes ??= this.#possible(id, asked)
+    return this.#isOnlyOne(asked) ? asked.outcomes.all : asked.outcomes.unproven
+  }
+
+  #possible(id: string, asked: Asked): NonNullable<Asked['outcomes']> {
     const { call, resolve, reject } = asked
     const end = (then: () => void) => () => {
       this.#options.enter(call)
       then()
     }
-    const refuse: Option = {
-      key: `refuse ${call}`,
-      fault: 'refuse',
-      run: end(() => {
-        this.#drop(id)
-        reject(new NotAppliedError())
-      }),
+    const refuse = () => {
+      this.#drop(id)
+      reject(new NotAppliedError())
     }
-    return [
+    const landBroken = () => {
+      this.#land(id, asked)
+      reject(new EffectFailed('after it had taken place'))
+    }
+    const landSilent = () => {
+      this.#land(id, asked)
+      this.#options.silent(call)
+    }
+    const breaks = () => {
+      this.#drop(id)
+      reject(new EffectFailed('before it could take place'))
+    }
+    const unproven: Option[] = [
       { key: `land ${call}`, run: end(() => resolve(this.#land(id, asked))) },
-      {
-        key: `land-broken ${call}`,
-        fault: 'land-broken',
-        run: end(() => {
-          this.#land(id, asked)
-          reject(new EffectFailed('after it had taken place'))
-        }),
-      },
-      {
-        key: `land-silent ${call}`,
-        fault: 'land-silent',
-        run: () => {
-          this.#land(id, asked)
-          this.#options.silent(call)
-        },
-      },
-      {
-        key: `break ${call}`,
-        fault: 'break',
-        run: end(() => {
-          this.#drop(id)
-          reject(new EffectFailed('before it could take place'))
-        }),
-      },
-      ...(this.#isOnlyOne(asked) ? [refuse] : []),
+      { key: `land-broken ${call}`, fault: 'land-broken', run: end(landBroken) },
+      { key: `land-silent ${call}`, fault: 'land-silent', run: landSilent },
+      { key: `break ${call}`, fault: 'break', run: end(breaks) },
     ]
+    const all: Option[] = [
+      ...unproven,
+      { key: `refuse ${call}`, fault: 'refuse', run: end(refuse) },
+    ]
+    return { unproven, all }
   }
 
   /** A proof that nothing took place is none while an earlier attempt may still land. */

@@ -3,6 +3,8 @@
  * next, and one of that happens when it is told so.
  */
 
+// Bound at load time: real ones, whatever is installed in place of the globals.
+import { clearTimeout, setTimeout } from 'node:timers'
 import { StoreUnavailableError } from 'writefence'
 import { Agenda, type Option } from './agenda.ts'
 import type { HistoryEvent } from './history.ts'
@@ -17,6 +19,8 @@ import type { Plan } from './plan.ts'
 import { RealWorker } from './real-worker.ts'
 import { LEASES, ScriptWorker } from './script-worker.ts'
 import type { VirtualHost } from './virtual-host.ts'
+
+const SILENCE_MS = 60_000
 
 /** Something that must not happen has happened. */
 export interface Broken {
@@ -37,7 +41,9 @@ export class World {
   readonly #scripted: readonly ScriptWorker[]
   readonly #real: readonly RealWorker[]
   readonly #errors: Broken[] = []
+  /** How many calls the stores are at work on, and who waits for the last of them. */
   #busy = 0
+  #idle: (() => void) | undefined
 
   constructor(plan: Plan, lab: Lab, host: VirtualHost) {
     this.plan = plan
@@ -99,8 +105,8 @@ export class World {
 
   /** Resolves once nothing moves any more, and the history has all that was committed. */
   async settled(): Promise<void> {
-    do await new Promise((resolve) => setImmediate(resolve))
-    while (this.#busy > 0 || this.network.handOut())
+    do await this.#quiet()
+    while (this.network.handOut())
     for (const place of this.places.values()) place.observe()
   }
 
@@ -178,7 +184,28 @@ export class World {
       return await work
     } finally {
       this.#busy -= 1
+      if (this.#busy === 0) this.#idle?.()
     }
+  }
+
+  /** Until no store is at work, and what its answers have set going has come to its end. */
+  async #quiet(): Promise<void> {
+    do {
+      if (this.#busy > 0) await this.#answered()
+      // Comes after every promise that can go on has done so.
+      await new Promise<void>((resolve) => process.nextTick(resolve))
+    } while (this.#busy > 0)
+  }
+
+  #answered(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const hangs = () => reject(new Error(`a store has not answered for ${SILENCE_MS} ms`))
+      const timer = setTimeout(hangs, SILENCE_MS)
+      this.#idle = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
   }
 
   #turns(): void {
