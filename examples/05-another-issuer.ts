@@ -1,48 +1,71 @@
 /**
- * Tokens of another issuer. Whatever gives out a number that only grows with each new holder can
- * stand in for the lease store: a ZooKeeper `czxid`, the revision of an etcd key, a database
- * sequence. Such a token has no leaseId.
+ * Tokens of another issuer. Whatever gives out a number that rises with each new holder can stand
+ * in for the lease store. Here is what holds for all of them; the examples from 08 on are about one
+ * issuer each, and docs/issuers.md about all.
  */
 
 import assert from 'node:assert/strict'
-import { type FencingToken, WriteGuard, type WriteRefusedError } from 'writefence'
-import { openSqlite, SqliteFenceStore } from 'writefence/sqlite'
+import { randomUUID } from 'node:crypto'
+import { type FencingToken, MAX_GENERATION } from 'writefence'
+import { guard, write, written } from './issuers/destination.ts'
 
-const db = openSqlite(':memory:')
-db.exec('CREATE TABLE config (value TEXT NOT NULL)')
-const put = db.prepare('INSERT INTO config (value) VALUES (?)')
-const current = db.prepare('SELECT value FROM config ORDER BY rowid DESC LIMIT 1').pluck()
-const guard = new WriteGuard(new SqliteFenceStore(db))
+/** `number`: as the issuer spells it. 64-bit numbers mostly come as strings. */
+const tokenOf = (
+  jobId: string,
+  number: string | bigint | number,
+  leaseId?: string,
+): FencingToken => ({
+  jobId,
+  generation: Number(number),
+  leaseId,
+})
 
-/** What an election in etcd gives its leader: the revision at which the key was created. */
-function tokenOf(leader: { readonly createRevision: string }): FencingToken {
-  // 64-bit numbers come as strings. What is not exact as a number is refused, never rounded.
-  return { jobId: 'config', generation: Number(leader.createRevision) }
+// The numbers need not be neighbours, only rise.
+const oldLeader = tokenOf('config', '80412', randomUUID())
+const newLeader = tokenOf('config', '80977', randomUUID())
+assert.equal(await write(oldLeader, 'from the old leader'), 'written')
+assert.equal(await write(newLeader, 'from the new leader'), 'written')
+assert.equal(await write(oldLeader, 'late'), 'stale')
+
+// A leaseId is optional, but for all or for none: absent equals only absent. Two issuers that hand
+// out the same number show at once where there is one.
+assert.equal(await write(tokenOf('config', '80977', randomUUID()), 'from elsewhere'), 'conflict')
+assert.equal(await write(tokenOf('config', '80977'), 'from nobody'), 'conflict')
+assert.equal(await write(tokenOf('bare', '80977'), 'from here'), 'written')
+assert.equal(await write(tokenOf('bare', '80977'), 'from elsewhere'), 'written') // two holders
+
+// What is not exact as a number is refused. `Number` rounds from 2^53 on, and generations end
+// before that: nothing that was rounded is accepted.
+for (const refused of ['9007199254740993', 2n ** 63n, MAX_GENERATION + 1, '0', '-3', '1.5', 'x']) {
+  await assert.rejects(write(tokenOf('config', refused), 'x'), RangeError)
 }
 
-const write = (token: FencingToken, value: string) =>
-  guard.write({ token }, () => void put.run(value))
-const refusal = (attempt: Promise<unknown>): Promise<WriteRefusedError['code'] | undefined> =>
-  attempt.then(
-    () => undefined,
-    (error) => error.code,
-  )
+// Numbers without an order cannot be used at all. ------------------------------------------------
 
-const oldLeader = tokenOf({ createRevision: '80412' })
-const newLeader = tokenOf({ createRevision: '80977' })
+// The random value of a lock in Redis (Redlock). Two holders, two values; the second is larger, or
+// smaller, as it happens.
+const drawn = ['a3f0c1d2e4b5', '1b90aa07c3d4'].map((hex) => BigInt(`0x${hex}`))
+const [valueOfA = 0n, valueOfB = 0n] = drawn
+assert.equal(await write(tokenOf('random', valueOfA), 'A'), 'written')
+assert.equal(await write(tokenOf('random', valueOfB), 'B'), 'stale') // a good one, for ever
+assert.equal(await write(tokenOf('random', valueOfA), 'A, late'), 'written') // a stale one
 
-await write(oldLeader, 'from the old leader')
-await write(newLeader, 'from the new leader')
-assert.equal(await refusal(write(oldLeader, 'late')), 'stale')
+// The time at which a holder got the lock, by its own clock: B came a minute after A, and its clock
+// is five minutes behind.
+const noon = Date.UTC(2026, 0, 1, 12)
+assert.equal(await write(tokenOf('clock', noon), 'A'), 'written')
+assert.equal(await write(tokenOf('clock', noon + 60_000 - 300_000), 'B'), 'stale') // a good one
+assert.equal(await write(tokenOf('clock', noon), 'A, late'), 'written') // a stale one
 
-// The revisions need not be neighbours, only grow. Without an operation id duplicates are not
-// recognised: stale writes are refused all the same.
-await write(newLeader, 'once more')
-assert.equal(current.get(), 'once more')
+// An issuer that has gone back: restored from a backup, or its key deleted. Its numbers are below
+// the fence, and good writes are refused. A fence never falls; so the numbers are raised, by an
+// offset that all workers are given, and that only ever grows.
+const restored = 80_500n
+assert.equal(await write(tokenOf('config', restored, randomUUID()), 'restored'), 'stale')
+const state = await guard.inspect('config')
+const offset = BigInt(state?.highestGeneration ?? 0)
+const raised = tokenOf('config', offset + restored, randomUUID())
+assert.equal(await write(raised, 'restored'), 'written')
+assert.equal(await write(newLeader, 'late'), 'stale')
 
-// Absent equals only absent. A second issuer that hands out the same number shows at once, if its
-// tokens have a leaseId: two holders of one generation are an alarm.
-assert.equal(await refusal(write({ ...newLeader, leaseId: 'somebody' }, 'x')), 'conflict')
-
-await assert.rejects(write(tokenOf({ createRevision: '9007199254740993' }), 'x'), RangeError)
-assert.equal(current.get(), 'once more')
+assert.deepEqual(written('config'), ['from the old leader', 'from the new leader', 'restored'])

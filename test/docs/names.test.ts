@@ -4,7 +4,8 @@ import { entryPoints, files, root, sources } from '../house/project.ts'
 import { blocks, outsideCode, section, spans } from './markdown.ts'
 
 const prose = files().filter((file) => file.path.endsWith('.md'))
-const code = sources('src/')
+// What issuers call their numbers is in the examples only.
+const code = [...sources('src/'), ...sources('examples/issuers/')]
   .map((source) => source.text)
   .join('\n')
 
