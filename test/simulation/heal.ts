@@ -58,6 +58,7 @@ class Healer {
       host.clock(to).offsetMs += DAY_MS
       third.forget()
       network.destinationCrashed(to)
+      await this.#world.settled()
       for (const { jobId, scope, operationId } of await site.guard.unsettled()) {
         await this.#ask({ to, verb: 'resolve', jobId, scope, operationId })
       }

@@ -62,12 +62,15 @@ export class Network {
     }
   }
 
-  /** Connections are cut: whoever waits for an answer from there hears that none will come. */
+  /**
+   * Connections are cut: whoever waits for an answer from there hears that none will come, each in
+   * a turn of its own, like any answer.
+   */
   destinationCrashed(name: string): void {
     for (const [call, message] of this.#open) {
       if (message.request.to !== name) continue
       this.#open.delete(call)
-      giveUp(message)
+      this.#answers.push(() => giveUp(message))
     }
   }
 

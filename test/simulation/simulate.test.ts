@@ -25,6 +25,11 @@ describe('the simulation', () => {
     expect(formatHistory(other.history)).not.toBe(formatHistory(first.history))
   })
 
+  // Two workers heard of one crash in the same turn, and a timer of one passed for the other's.
+  it.each([14_053])('keeps seed %i in order', async (seed) => {
+    expect((await simulateSeed(seed)).broken).toEqual([])
+  })
+
   it('writes histories that stand by themselves', async () => {
     const { history, plan } = await simulateSeed(3)
     expect(plan.unordered).toBe(false)
