@@ -9,13 +9,18 @@ import { execFileSync } from 'node:child_process'
 import { availableParallelism, loadavg } from 'node:os'
 import { measureDestinations } from './scaling/destinations.ts'
 import { measureFences } from './scaling/fences.ts'
-import { measureHot, measurePool } from './scaling/hot.ts'
+import { measureHot, measureNeighbours, measurePool } from './scaling/hot.ts'
 import { openSite } from './scaling/open-site.ts'
 import { type Options, optionsFrom, type Section } from './scaling/options.ts'
 import { measureRecords } from './scaling/records.ts'
 import type { Engine } from './scaling/site.ts'
+import { measureSnapshot } from './scaling/snapshot.ts'
 import { measureStores } from './scaling/stores.ts'
-import { measureUpdates } from './scaling/updates.ts'
+import {
+  measureFenceUpdates,
+  measureLeaseUpdates,
+  measureRecordUpdates,
+} from './scaling/updates.ts'
 import { measurePolling, measureWorkers } from './scaling/workers.ts'
 
 type Measure = (engines: readonly Engine[], options: Options) => Promise<string>
@@ -24,13 +29,21 @@ const measures: Readonly<Record<Section, Measure>> = {
   fences: overEngines(measureFences),
   records: overEngines(measureRecords),
   hot: measureHot,
+  neighbours: measureNeighbours,
   workers: measureWorkers,
   polling: measurePolling,
   destinations: measureDestinations,
   pool: measurePool,
-  updates: async (engines, options) =>
-    engines.includes('postgres') ? measureUpdates(options) : 'PostgreSQL was not asked for.',
+  updates,
   stores: measureStores,
+}
+
+async function updates(engines: readonly Engine[], options: Options): Promise<string> {
+  if (!engines.includes('postgres')) return 'PostgreSQL was not asked for.'
+  const tables: string[] = []
+  const all = [measureFenceUpdates, measureSnapshot, measureLeaseUpdates, measureRecordUpdates]
+  for (const measure of all) tables.push(await measure(options))
+  return tables.join('\n\n')
 }
 
 /** A chapter for each engine. */

@@ -1,6 +1,7 @@
 /** One job is one lock: what one job alone can have, and what a pool has to do with it. */
 
 import { anAccount, Jobs, newOperation } from './jobs.ts'
+import { type Call, load } from './load.ts'
 import { openSite } from './open-site.ts'
 import type { Options } from './options.ts'
 import { each, figure, table } from './report.ts'
@@ -36,6 +37,35 @@ export async function measureHot(engines: readonly Engine[], options: Options): 
   }
   const head = ['engine', `writes/s to one job, ${IN_FLIGHT.join(' · ')} in flight`]
   return table([...head, 'of writes to many jobs'], rows)
+}
+
+/** What 64 writes in flight to one job leave to those of the others, 4 in flight. */
+export async function measureNeighbours(engines: readonly Engine[], options: Options) {
+  const rows: string[][] = []
+  for (const engine of engines) {
+    const site = await openSite(engine)
+    try {
+      await site.fillFences(0, ACCOUNTS)
+      const jobs = new Jobs(ACCOUNTS)
+      const hot = () => site.write(jobs.tokenOf(0), newOperation(), anAccount())
+      let last: Promise<unknown> = Promise.resolve()
+      const inTurn = () => {
+        last = last.then(hot)
+        return last
+      }
+      const beside = async (call?: Call) => {
+        const ms = options.ms * options.rounds
+        const others = load(4, ms, () => site.write(jobs.any(), newOperation(), anAccount()))
+        const [measured] = await Promise.all([others, call && load(64, ms, call)])
+        return `${figure(measured.perSecond)}, ${figure(measured.p50)} (${figure(measured.p99)}) ms`
+      }
+      rows.push([engine, await beside(), await beside(hot), await beside(inTurn)])
+    } finally {
+      await site.close()
+    }
+  }
+  const head = ['writes/s of other jobs', 'alone', 'beside 64 of one job', 'beside 64 in turns']
+  return table(head, rows)
 }
 
 /** A line for each engine that has a pool: 64 writes in flight over so many connections. */

@@ -7,6 +7,7 @@ const SECTIONS = [
   'fences',
   'records',
   'hot',
+  'neighbours',
   'workers',
   'polling',
   'destinations',
@@ -56,8 +57,8 @@ export function optionsFrom(args: readonly string[]): Options {
       const sizes = given ?? (short ? [100, 1000] : SIZES.filter((size) => size <= LARGEST[engine]))
       return sizes.toSorted((a, b) => a - b)
     },
-    ms: short ? 30 : 700,
-    rounds: short ? 1 : 3,
+    ms: short ? 30 : 400,
+    rounds: short ? 1 : 5,
   }
 }
 
