@@ -173,13 +173,16 @@ export function fenceSql({ fence, operation }: PostgresTables) {
         AND ($2::text IS NULL OR f.job_id = $2::text)
       ORDER BY o.generation, f.scope, f.job_id, o.operation_id LIMIT $3::bigint`,
     // A record that somebody is about to change is left for the next batch: a prune waits for
-    // nobody, so that nobody can wait for it in a circle.
-    prune: `WITH ${at('$4')}, gone AS (DELETE FROM ${operation} WHERE ctid = ANY (ARRAY(
-        SELECT o.ctid FROM ${operation} AS o
+    // nobody, so that nobody can wait for it in a circle. Of a table that was partitioned each part
+    // has rows of its own at the same ctid.
+    prune: `WITH ${at('$4')}, due AS MATERIALIZED (
+        SELECT o.tableoid AS part, o.ctid AS place FROM ${operation} AS o
         WHERE o.status = 'applied' AND o.applied_at <= (SELECT now - $1::bigint FROM at)
           AND (NOT $3::boolean
             OR EXISTS (SELECT FROM ${fence} AS f WHERE f.id = o.fence_id AND f.sealed))
-        ORDER BY o.applied_at LIMIT $2::bigint FOR UPDATE OF o SKIP LOCKED)) RETURNING 1)
+        ORDER BY o.applied_at LIMIT $2::bigint FOR UPDATE OF o SKIP LOCKED),
+      gone AS (DELETE FROM ${operation} AS o WHERE o.ctid = ANY (ARRAY(SELECT place FROM due))
+        AND (o.tableoid, o.ctid) IN (SELECT part, place FROM due) RETURNING 1)
       SELECT count(*) AS pruned FROM gone`,
   }
 }

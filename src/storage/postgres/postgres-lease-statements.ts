@@ -103,11 +103,14 @@ export function leaseSql({ lease }: PostgresTables) {
         AND ($3::boolean IS NULL OR (status = 'leased' AND (lease_until <= at.now) = $3::boolean))
         AND ($4::text IS NULL OR job_id > $4::text)
       ORDER BY job_id LIMIT $5::bigint`,
-    prune: `WITH ${at('$3')}, gone AS (
-        UPDATE ${lease} SET owner = NULL, lease_id = NULL, ended_at = NULL
-        WHERE ctid = ANY (ARRAY(SELECT ctid FROM ${lease}
-          WHERE ended_at IS NOT NULL AND ended_at <= (SELECT now - $1::bigint FROM at)
-          ORDER BY ended_at LIMIT $2::bigint FOR UPDATE SKIP LOCKED)) RETURNING 1)
+    // Of a table that was partitioned each part has rows of its own at the same ctid.
+    prune: `WITH ${at('$3')}, due AS MATERIALIZED (
+        SELECT tableoid AS part, ctid AS place FROM ${lease}
+        WHERE ended_at IS NOT NULL AND ended_at <= (SELECT now - $1::bigint FROM at)
+        ORDER BY ended_at LIMIT $2::bigint FOR UPDATE SKIP LOCKED),
+      gone AS (UPDATE ${lease} AS l SET owner = NULL, lease_id = NULL, ended_at = NULL
+        WHERE l.ctid = ANY (ARRAY(SELECT place FROM due))
+          AND (l.tableoid, l.ctid) IN (SELECT part, place FROM due) RETURNING 1)
       SELECT count(*) AS pruned FROM gone`,
   }
 }
