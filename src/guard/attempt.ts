@@ -120,7 +120,6 @@ function notSettled<Tx, Mode extends StoreMode, R>(
   return refusal(
     plan.order,
     {
-      status: 'refuse',
       code: 'outcome_unknown',
       highestGeneration,
       operationApplied: undefined,

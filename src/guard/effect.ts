@@ -160,5 +160,5 @@ async function performUnruled<Tx, Mode extends StoreMode, R>(
   highestGeneration: number,
 ): Promise<Outcome<R>> {
   const result = await runEffectCallback(plan, attempt)
-  return applied(plan.order, { status: 'apply', highestGeneration }, result)
+  return applied(plan.order, { highestGeneration }, result)
 }

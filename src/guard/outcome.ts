@@ -17,7 +17,7 @@ export interface Outcome<R> {
   readonly highestGeneration: number
 }
 
-export type Refused = Extract<Verdict, { status: 'refuse' }>
+type Refused = Omit<Extract<Verdict, { status: 'refuse' }>, 'status'>
 
 /** Turns what an engine did with a write into its outcome, and publishes the decision. */
 export function conclude<R>(
@@ -38,12 +38,16 @@ export function conclude<R>(
   throw new Error('the fence store did not run the effect that its unit asked for')
 }
 
-export function applied<R>(order: WriteOrder, verdict: Verdict, result: R): Outcome<R> {
+export function applied<R>(
+  order: WriteOrder,
+  { highestGeneration }: Pick<Verdict, 'highestGeneration'>,
+  result: R,
+): Outcome<R> {
   return {
     status: 'applied',
     result,
     appliedGeneration: order.token.generation,
-    highestGeneration: verdict.highestGeneration,
+    highestGeneration,
   }
 }
 

@@ -96,7 +96,10 @@ export class WriteGuard<Tx, Mode extends StoreMode> {
   ): Outcome<R> {
     const order = checkIntent(intent)
     if (this.store.transactSync === undefined) throw new TypeError('the store has no writeSync')
-    const unit = writeUnit(order, runnable<Tx, R, 'sync'>('sync', order, apply, this.#codec))
+    const unit = writeUnit(
+      order,
+      runnable<Tx, R, 'sync'>(this.store.mode, order, apply, this.#codec),
+    )
     try {
       return conclude('write', order, this.store.transactSync(unit), this.#codec)
     } catch (error) {

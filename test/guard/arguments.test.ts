@@ -9,6 +9,7 @@ describe('a malformed write is refused before the store is asked', () => {
   const good = { jobId: 'job', generation: 1 }
   const malformed: [string, unknown, string][] = [
     ['no intent', undefined, 'intent'],
+    ['a null intent', null, 'intent'],
     ['no token', {}, 'token'],
     ['a token that is text', { token: '7' }, 'token'],
     ['R64: a job id that is a number', { token: { ...good, jobId: 1 } }, 'jobId'],
@@ -46,23 +47,25 @@ describe('a malformed write is refused before the store is asked', () => {
     expect(db.prepare('SELECT count(*) FROM writefence_fence').pluck().get()).toBe(0)
   })
 
-  it.each<[string, (guard: Guard) => Promise<unknown>]>([
-    ['advance', (guard) => guard.advance({ jobId: '', generation: 1 })],
-    ['seal', (guard) => guard.seal({ jobId: 'job', generation: 1.5 })],
-    ['seal, scope', (guard) => guard.seal({ jobId: 'job', generation: 1 }, 1 as never)],
-    ['reopen', (guard) => guard.reopen(1 as never)],
-    ['inspect', (guard) => guard.inspect('job', null as never)],
-    ['unsettled', (guard) => guard.unsettled({ limit: 0 })],
-    ['unsettled, scope', (guard) => guard.unsettled({ scope: 1 as never })],
-    ['unsettled, job', (guard) => guard.unsettled({ jobId: '' })],
-    ['unsettled, too many', (guard) => guard.unsettled({ limit: 1001 })],
-    ['prune', (guard) => guard.prune({} as never)],
-    ['prune, negative', (guard) => guard.prune({ olderThanMs: -1 })],
-    ['prune, limit', (guard) => guard.prune({ olderThanMs: 0, limit: 10_001 })],
-  ])('%s rejects, and does not throw on the stack', async (_, call) => {
+  it.each<[string, names: string, (guard: Guard) => Promise<unknown>]>([
+    ['advance', 'jobId', (guard) => guard.advance({ jobId: '', generation: 1 })],
+    ['seal', 'generation', (guard) => guard.seal({ jobId: 'job', generation: 1.5 })],
+    ['seal, scope', 'scope', (guard) => guard.seal({ jobId: 'job', generation: 1 }, 1 as never)],
+    ['reopen', 'jobId', (guard) => guard.reopen(1 as never)],
+    ['inspect', 'scope', (guard) => guard.inspect('job', null as never)],
+    ['unsettled', 'limit', (guard) => guard.unsettled({ limit: 0 })],
+    ['unsettled, scope', 'scope', (guard) => guard.unsettled({ scope: 1 as never })],
+    ['unsettled, job', 'jobId', (guard) => guard.unsettled({ jobId: '' })],
+    ['unsettled, too many', 'limit', (guard) => guard.unsettled({ limit: 1001 })],
+    ['prune', 'olderThanMs', (guard) => guard.prune({} as never)],
+    ['prune, negative', 'olderThanMs', (guard) => guard.prune({ olderThanMs: -1 })],
+    ['prune, limit', 'limit', (guard) => guard.prune({ olderThanMs: 0, limit: 10_001 })],
+    ['resolve', 'operationId', (guard) => guard.resolve({ jobId: 'job' } as never, {} as never)],
+  ])('%s rejects, naming %s, and does not throw on the stack', async (_, name, call) => {
     const { guard } = new SqliteDestination()
     const error = await failure(call(guard))
     expect(error).toSatisfy((each) => each instanceof TypeError || each instanceof RangeError)
+    expect((error as Error).message).toMatch(new RegExp(`^${name} `))
   })
 
   it('a resolution without a status it can trust resolves nothing', async () => {
@@ -73,6 +76,10 @@ describe('a malformed write is refused before the store is asked', () => {
       const call = guard.resolve(operation, resolution as never)
       expect(await failure(call)).toBeInstanceOf(TypeError)
     }
+    const maybe = guard.resolve(operation, { status: 'maybe' } as never)
+    expect(await failure(maybe)).toMatchObject({
+      message: expect.stringMatching(/^resolution\.st/),
+    })
     const unspelled = guard.resolve(operation, { status: 'applied', result: new Date(0) })
     expect(await failure(unspelled)).toBeInstanceOf(TypeError)
     expect(await guard.unsettled()).toHaveLength(1)
@@ -87,39 +94,5 @@ describe('a malformed write is refused before the store is asked', () => {
     write.operationId = 'y'
     expect((await call).appliedGeneration).toBe(1)
     expect(await d.guard.judge(intent(1, 'x'))).toMatchObject({ status: 'replay' })
-  })
-})
-
-describe('an apply that a synchronous engine cannot run', () => {
-  it('an async function is refused before it is called', async () => {
-    const { guard } = new SqliteDestination()
-    const apply = async () => expect.fail('it ran')
-    const error = await failure(guard.write(intent(5, 'x'), apply as never))
-    expect(error).toMatchObject({ name: 'TypeError', message: expect.stringContaining('async') })
-    expect(await guard.inspect('job')).toBeUndefined()
-  })
-
-  it.each<[string, unknown]>([
-    ['a promise', () => Promise.resolve(1)],
-    ['a promise that rejects', () => Promise.reject(new Error('nobody hears it'))],
-    // biome-ignore lint/suspicious/noThenProperty: a thenable is the case
-    ['a thenable', () => ({ then: () => {} })],
-    ['a generator', () => (function* () {})()],
-  ])('one that returns %s is undone', async (_, apply) => {
-    const d = new SqliteDestination()
-    for (const operationId of ['x', undefined]) {
-      const call = d.guard.write(intent(5, operationId), (tx) => {
-        d.appends('half')(tx)
-        return (apply as () => never)()
-      })
-      expect(await failure(call)).toBeInstanceOf(TypeError)
-    }
-    expect(d.log()).toEqual([])
-    expect((await d.write(intent(5, 'x'))).status).toBe('applied')
-  })
-
-  it('what is no function is refused', async () => {
-    const { guard } = new SqliteDestination()
-    expect(await failure(guard.write(intent(1), 'apply' as never))).toBeInstanceOf(TypeError)
   })
 })

@@ -56,6 +56,28 @@ describe('R91: a result that JSON would change is refused', () => {
     )
     expect(() => jsonCodec.encode([-0])).toThrow('result[0] is -0')
   })
+
+  const nameless: object = Object.create(null)
+  const ghost = new Proxy({}, { ownKeys: () => ['a'] })
+  it.each<[unknown, says: string]>([
+    [{ at: undefined }, 'result.at is undefined'],
+    [[() => 1], 'result[0] is function'],
+    [1n, 'result is bigint'],
+    [Symbol('x'), 'result is symbol'],
+    [Number.NaN, 'result is NaN'],
+    [List.from([1]), 'result is an instance of List'],
+    [new Money(), 'result is an instance of Money'],
+    [Object.create(nameless), 'result is an instance of a class'],
+    [Object.setPrototypeOf([1], nameless), 'result is an instance of a class'],
+    [new Array(2), 'result is an array with holes or members of its own'],
+    [cycle, 'result.self[0] is a cycle'],
+    [{ [Symbol('x')]: 1 }, 'result[Symbol(x)] is no plain member'],
+    [{ rows: Object.defineProperty({}, 'a', { value: 1 }) }, 'result.rows[a] is no plain member'],
+    [ghost, 'result[a] is no plain member'],
+  ])('what is wrong with it (%#), and what can be done', (value, says) => {
+    const ending = 'which does not come back from JSON as it was: return plain data, or give the'
+    expect(() => jsonCodec.encode(value)).toThrow(`${says}, ${ending} guard a codec`)
+  })
 })
 
 describe('R91: a result that comes back as it was is recorded', () => {

@@ -55,7 +55,8 @@ describe('an effect is given', () => {
     expect(signal.aborted).toBe(false)
     vi.advanceTimersByTime(1)
     expect(signal.aborted).toBe(true)
-    expect(await failed).toMatchObject({ name: 'TimeoutError' })
+    const message = 'past its deadline of 100 ms'
+    expect(await failed).toMatchObject({ name: 'TimeoutError', message })
     expect(vi.getTimerCount()).toBe(0)
   })
 
@@ -157,8 +158,9 @@ describe('a resolver', () => {
     const { guard } = new SqliteDestination()
     await unknown(guard as never)
     const onUnknown = async () => finding as never
-    const call = guard.effect(intent(1, 'x'), never, { onUnknown })
-    expect(await failure(call)).toBeInstanceOf(TypeError)
+    const error = await failure(guard.effect(intent(1, 'x'), never, { onUnknown }))
+    expect(error).toBeInstanceOf(TypeError)
+    expect((error as Error).message).toMatch(/^onUnknown must answer 'applied', 'not_applied' or/)
     await refused(guard.effect(intent(1, 'x'), never), 'outcome_unknown')
   })
 
@@ -173,19 +175,29 @@ describe('a resolver', () => {
 })
 
 describe('what is no effect or no option of one is refused, before anything is reserved', () => {
-  const cases: [string, (guard: WriteGuard<unknown, 'sync'>) => Promise<unknown>][] = [
-    ['no function', (guard) => guard.effect(intent(1, 'x'), 'x' as never)],
+  const cases: [says: string, (guard: WriteGuard<unknown, 'sync'>) => Promise<unknown>][] = [
+    ['perform must be a function', (guard) => guard.effect(intent(1, 'x'), 'x' as never)],
     ['onUnknown', (guard) => guard.effect(intent(1), never, { onUnknown: 'retry' as never })],
     ['errorsMean', (guard) => guard.effect(intent(1), never, { errorsMean: 'applied' as never })],
     ['afterOverdue', (guard) => guard.effect(intent(1), never, { afterOverdue: 'go' as never })],
     ['deadlineMs', (guard) => guard.effect(intent(1), never, { deadlineMs: '1' as never })],
-    ['a token', (guard) => guard.effect({ token: null as never }, never)],
+    ['token', (guard) => guard.effect({ token: null as never }, never)],
   ]
-  it.each(cases)('%s', async (_, call) => {
+  it.each(cases)('%s', async (says, call) => {
     const { guard } = new SqliteDestination()
-    expect(await failure(call(guard as never))).toBeInstanceOf(TypeError)
+    const error = await failure(call(guard as never))
+    expect(error).toBeInstanceOf(TypeError)
+    expect((error as Error).message).toContain(says)
     expect(await guard.inspect('job')).toBeUndefined()
   })
+})
+
+it('what an effect is by default can be said', async () => {
+  const { guard } = new SqliteDestination()
+  const said = { onUnknown: 'refuse', errorsMean: 'unknown', afterOverdue: 'refuse' } as const
+  const enforced = { ...intent(1, 'x'), mode: 'enforce' } as const
+  expect(await failure(guard.effect(enforced, () => Promise.reject(boom), said))).toBe(boom)
+  await refused(guard.effect(enforced, never, said), 'outcome_unknown')
 })
 
 describe("mode 'report'", () => {

@@ -48,6 +48,23 @@ describe('R122: what subscribers count', () => {
     expect(JSON.stringify(decisions)).not.toContain('secret')
   })
 
+  it('which verb it was that decided', async () => {
+    const d = new SqliteDestination()
+    const decisions = published('decision')
+    await d.guard.write(intent(1), d.appends('a'))
+    d.guard.writeSync(intent(1), d.appends('b'))
+    await d.guard.effect(intent(1), async () => 1)
+    await d.guard.advance(intent(2).token)
+    await d.guard.seal(intent(2).token)
+    expect(decisions.map(({ verb, decision }) => [verb, decision])).toEqual([
+      ['write', 'applied'],
+      ['write', 'applied'],
+      ['effect', 'applied'],
+      ['advance', 'advanced'],
+      ['seal', 'sealed_now'],
+    ])
+  })
+
   it('a take-over, by whichever verb comes first, once', async () => {
     const d = new SqliteDestination()
     const decisions = published('decision')
@@ -169,14 +186,15 @@ describe('R122: what subscribers count', () => {
     await failure(d.guard.effect(intent(1, 'x'), () => Promise.reject(boom)))
     const decisions = published('decision')
     const operation = { jobId: 'job', operationId: 'x' }
+    const changed = [
+      { verb: 'resolve', decision: 'resolved', ...job, operationId: 'x' },
+      { verb: 'reopen', decision: 'reopened', ...job, generation: 2 },
+    ]
     for (let i = 0; i < 2; i += 1) {
       await d.guard.resolve(operation, { status: 'applied', result: 1 })
       await d.guard.reopen('job')
+      expect(decisions).toEqual(changed)
     }
-    expect(decisions).toEqual([
-      { verb: 'resolve', decision: 'resolved', ...job, operationId: 'x' },
-      { verb: 'reopen', decision: 'reopened', ...job, generation: 2 },
-    ])
   })
 
   it('a decision is published once it is durable', async () => {

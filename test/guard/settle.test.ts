@@ -56,6 +56,7 @@ describe('I6: settling', () => {
     ['overdue, by another attempt', overdue, 'u'],
     ['unknown, by another attempt', unknown, 'u'],
     ['applied', applied, 't'],
+    ['applied, though the engine kept its attempt id', { ...applied, ...known }, 't'],
     ['not known', undefined, 't'],
   ])('what is %s stays as it is', (_, operation, attemptId) => {
     for (const [ending] of endings) {

@@ -78,6 +78,28 @@ describe('a store that is unavailable', () => {
   })
 })
 
+it('an engine whose answers come later: within resolves, provisional all the same', async () => {
+  const d = new SqliteDestination()
+  const later: FenceStore<typeof d.db, 'async'> = Object.create(d.store, {
+    mode: { value: 'async' },
+    within: {
+      async value(tx, unit) {
+        const ran = await unit.effect?.(tx)
+        if (ran === undefined) return expect.fail('a write has an effect')
+        return d.store.within(tx, { ...unit, effect: () => ran })
+      },
+    },
+  } satisfies { mode: object; within: { value: (typeof later)['within'] } })
+  const decisions = published('decision')
+  d.db.exec('BEGIN IMMEDIATE')
+  const apply = async (tx: typeof d.db) => d.appends('x', 'r')(tx)
+  const outcome = await new WriteGuard(later).within(d.db, intent(1, 'x'), apply)
+  d.db.exec('COMMIT')
+  expect(outcome).toMatchObject({ status: 'applied', result: 'r' })
+  expect(decisions).toMatchObject([{ verb: 'within', decision: 'applied', provisional: true }])
+  expect(await d.write(intent(1, 'x'))).toMatchObject({ status: 'replayed', result: 'r' })
+})
+
 it('a result that nobody can ask for again may be anything', async () => {
   const d = new SqliteDestination()
   const { result } = await d.guard.write(intent(1), d.appends('x', new Date(5)))
@@ -116,12 +138,30 @@ describe('reopening', () => {
     await guard.seal(last.token)
     const error = await failure(guard.reopen('job'))
     expect(error).toBeInstanceOf(RangeError)
+    expect(error).toMatchObject({ message: expect.stringContaining('999999999999999 of the job') })
     const state = await guard.inspect('job')
     expect(state).toMatchObject({ highestGeneration: 999_999_999_999_999, sealed: true })
     await refused(
       guard.write(last, () => 1),
       'sealed',
     )
+  })
+
+  it('tells what is still in flight', async () => {
+    const { guard } = new SqliteDestination()
+    void guard.effect(intent(3, 'x'), () => new Promise<never>(() => {}))
+    await guard.seal(intent(3).token)
+    expect(await guard.reopen('job')).toEqual({
+      scope: '',
+      jobId: 'job',
+      highestGeneration: 4,
+      holder: 'unbound',
+      sealed: false,
+      inFlight: 1,
+      overdue: 0,
+      unknown: 0,
+      older: { inFlight: 1, overdue: 0 },
+    })
   })
 
   it('to the last generation is possible', async () => {
@@ -192,6 +232,7 @@ describe('a refusal', () => {
       operationApplied: false,
       retryAfterMs: undefined,
     })
+    expect(Object.hasOwn(error as Error, 'cause')).toBe(false)
     const told = [
       JSON.stringify(error),
       String(error),

@@ -15,6 +15,7 @@ export const generatedParts: ReadonlyMap<string, GeneratedPart> = new Map([
         'test/guard/*.test.ts',
         'test/conformance/fence-store.sqlite.test.ts',
         'test/storage/sqlite/*.test.ts',
+        'test/express/modes.test.ts',
       ],
     },
   ],
