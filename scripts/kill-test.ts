@@ -1,35 +1,95 @@
 /**
- * `npm run kill-test -- [--short] [--kills N] [--seed N]`: kills real processes under load and
- * judges what is left. Exit 0 only if nothing was violated.
+ * `npm run kill-test -- [--engine sqlite|postgres|mariadb|redis] [--short] [--kills N] [--seed N]`:
+ * kills real processes under load and judges what is left.
+ *
+ * `--broken` plants each known fault of the engine instead, one a run: each has to be found.
+ * `--fault <name>` plants one of them, to look at. Exit 0 only if nothing was violated and enough
+ * was written to show it; with `--broken`, only if each fault was found.
  */
 
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { runKillTest } from '../test/kill/run.ts'
+import { compileChildren } from '../test/kill/compile.ts'
+import type { Engine } from '../test/kill/engines/bank.ts'
+import { FAULTS, type Fault, faultsOf } from '../test/kill/faults.ts'
+import { type KillReport, runKillTest } from '../test/kill/run.ts'
 
+const ENGINES: readonly string[] = ['sqlite', 'postgres', 'mariadb', 'redis'] satisfies Engine[]
 const { values } = parseArgs({
   options: {
+    engine: { type: 'string', default: 'sqlite' },
     short: { type: 'boolean', default: false },
+    broken: { type: 'boolean', default: false },
+    fault: { type: 'string' },
     kills: { type: 'string' },
     seed: { type: 'string' },
   },
 })
-const kills = Number(values.kills ?? (values.short ? 200 : 1_000))
+if (!ENGINES.includes(values.engine)) throw new Error(`engine must be one of ${ENGINES.join(', ')}`)
+const engine = values.engine as Engine
 const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31))
-const directory = fileURLToPath(new URL(`../reports/kill-test`, import.meta.url))
-const began = performance.now()
-const report = await runKillTest({ kills, seed, directory, progress: console.log })
+// A fault that takes more than one life to show itself.
+const FAULTY_KILLS = values.short ? 12 : 30
+const FAULTY_RUNS = 3
 
-for (const { rule, message } of report.violations.slice(0, 20)) console.log(`${rule}: ${message}`)
-// A run in which nothing was done shows nothing.
-const idle = report.effects < kills || report.acknowledged < kills
-if (idle) console.log('too little was written between the kills to show anything')
-const { violations, ...figures } = report
-const seconds = Math.round((performance.now() - began) / 1000)
-const all = { ...figures, violations: violations.length, seconds, seed }
-console.log(
-  `kill-test: ${Object.entries(all)
-    .map((pair) => pair.join('='))
-    .join(' ')}`,
-)
-process.exit(violations.length === 0 && !idle ? 0 : 1)
+// What was started ends with this process.
+process.once('SIGINT', () => process.exit(130))
+process.once('SIGTERM', () => process.exit(143))
+
+const reports = fileURLToPath(new URL('../reports/kill-test', import.meta.url))
+const file = await compileChildren(`${reports}/children`)
+
+async function run(kills: number, fault?: Fault): Promise<KillReport> {
+  const directory = `${reports}/${fault === undefined ? engine : `${engine}-${fault}`}`
+  // Several times what it takes on two cores that are shared.
+  const limitMs = 60_000 + 3_000 * kills
+  const plan = { engine, kills, seed, limitMs, file, directory, fault, progress: console.log }
+  const report = await runKillTest(plan)
+  for (const { rule, message } of report.violations.slice(0, 20)) console.log(`${rule}: ${message}`)
+  return report
+}
+
+function figures(name: string, all: object): void {
+  const pairs = Object.entries(all).map((pair) => pair.join('='))
+  console.log(`${name}: ${pairs.join(' ')}`)
+}
+
+/** Nothing was violated, and what was done shows it. */
+async function sound(kills: number, fault?: Fault): Promise<boolean> {
+  const began = performance.now()
+  const { violations, inFlight, ...report } = await run(kills, fault)
+  const { effects, idle } = report
+  const enough = report.kills >= kills && effects >= 5 * kills && idle <= kills / 3
+  if (!enough) console.log('too little was killed, or written between the kills, to show anything')
+  const seconds = Math.round((performance.now() - began) / 1000)
+  const inFlightPerKill = (inFlight / Math.max(report.kills, 1)).toFixed(1)
+  const rest = { inFlightPerKill, violations: violations.length, seconds, seed }
+  figures('kill-test', { engine, ...report, ...rest })
+  return enough && violations.length === 0
+}
+
+/** Each fault is found, and a destination without any is in order. */
+async function allBroken(): Promise<boolean> {
+  const faults = faultsOf(engine)
+  let found = 0
+  let wrong = 0
+  for (const fault of faults) {
+    const isNone = FAULTS[fault].what === FAULTS.none.what
+    let rules: string[] = []
+    for (let tries = isNone ? 1 : FAULTY_RUNS; tries > 0 && rules.length === 0; tries -= 1) {
+      const { violations } = await run(FAULTY_KILLS, fault)
+      rules = [...new Set(violations.map(({ rule }) => rule))]
+    }
+    if (isNone) wrong += rules.length
+    else if (rules.length > 0) found += 1
+    const said = rules.length > 0 ? rules.join(', ') : isNone ? 'nothing' : 'NOT FOUND'
+    console.log(`${fault} (${FAULTS[fault].what}): ${said}`)
+  }
+  const planted = faults.filter((fault) => fault !== 'none').length
+  figures('kill-test-broken', { engine, faults: planted, found, wrong, seed })
+  return found === planted && wrong === 0
+}
+
+const kills = Number(values.kills ?? (values.short ? 200 : 1_000))
+const ok = values.broken ? await allBroken() : await sound(kills, values.fault as Fault | undefined)
+process.exit(ok ? 0 : 1)

@@ -3,76 +3,132 @@
  * system. What a predecessor has left unsettled is found out and resolved, as operators would.
  */
 
-import express, { type Request } from 'express'
+import { randomUUID } from 'node:crypto'
+import express, { type NextFunction, type Request, type Response } from 'express'
 import { fenceRoutes, fencing, fencingErrors } from '../../src/express/index.ts'
-import { WriteGuard } from '../../src/guard/write-guard.ts'
-import { openSqlite, SqliteFenceStore } from '../../src/storage/sqlite/index.ts'
+import type { StoreMode } from '../../src/guard/fence-store.ts'
+import type { FencingToken } from '../../src/token.ts'
+import { endWithParent, listen, taskOf } from './child.ts'
+import { type Bank, type Effect, NotInserted, type Told } from './engines/bank.ts'
+import { type DestinationTask, shardOf } from './tasks.ts'
 
-const [path = '', port = '0', third = ''] = process.argv.slice(2)
-const db = openSqlite(path)
-db.exec(`CREATE TABLE IF NOT EXISTS effects (
-  seq INTEGER PRIMARY KEY AUTOINCREMENT, job TEXT, operation TEXT, generation INTEGER, lease TEXT)`)
-const insert = db.prepare(
-  'INSERT INTO effects (job, operation, generation, lease) VALUES (?, ?, ?, ?) RETURNING seq',
-)
-const find = db.prepare('SELECT seq FROM effects WHERE job = ? AND operation = ?')
-const last = db.prepare('SELECT count(*) AS done FROM effects WHERE job = ?')
-
-const guard = new WriteGuard(new SqliteFenceStore(db), { deadlineMs: 800 })
 const jobId = (req: Request) => String(req.params.job)
-const written = fencing(guard, { jobId })
-const handled = fencing(guard, { jobId, protect: 'handler' })
 
-const app = express().use(express.json())
-app.get('/jobs/:job/done', written, (req, res) => {
-  res.json(last.get(req.params.job))
-})
-app.post('/jobs/:job/write', written, async (req, res) => {
-  const { token, operationId } = written.of(req)
-  const { result } = await written.of(req).write(() => {
-    return insert.get(req.params.job, operationId, token.generation, token.leaseId) as object
+function routes<Tx, Mode extends StoreMode>(bank: Bank<Tx, Mode>, task: DestinationTask) {
+  const { guard } = bank
+  const written = fencing(guard, { jobId })
+  const handled = fencing(guard, { jobId, protect: 'handler' })
+  const running = new Set<string>()
+  /** Until it is answered, nobody but the request itself knows what becomes of its effect. */
+  const track = (req: Request, res: Response, next: NextFunction) => {
+    const run = `${keyOf(jobId(req), req.get('Idempotency-Key') ?? '')} ${randomUUID()}`
+    running.add(run)
+    const end = res.end.bind(res) as (...args: unknown[]) => Response
+    res.end = (...args: unknown[]) => {
+      running.delete(run)
+      return end(...args)
+    }
+    next()
+  }
+  const app = express().use(express.json())
+  app.get('/jobs/:job/done', written, async (req, res) => {
+    try {
+      res.json({ done: await bank.count(jobId(req)) })
+    } catch {
+      res.status(503).json({ problem: 'it cannot be read' })
+    }
   })
-  res.json(result)
-})
-app.post('/jobs/:job/handle', handled, (req, res) => {
-  const { token, operationId } = handled.of(req)
-  res.json(insert.get(req.params.job, operationId, token.generation, token.leaseId))
-})
-app.post('/jobs/:job/elsewhere', written, async (req, res) => {
-  const fence = written.of(req)
-  const { result } = await fence.effect(async ({ token, operationId }) => {
-    const body = JSON.stringify({ ...token, operationId })
-    const answer = await fetch(`${third}/effects`, { method: 'POST', body })
-    if (!answer.ok) throw new Error(`the third system answered ${answer.status}`)
-    return (await answer.json()) as { seq: number }
+  app.post('/jobs/:job/write', written, async (req, res) => {
+    const fence = written.of(req)
+    const { result } = await fence.write(bank.within(effectOf(fence)))
+    res.json(result)
   })
-  res.json(result)
-})
-app.use(fenceRoutes(guard, { authorize: 'none' }))
-app.use(fencingErrors())
+  app.post('/jobs/:job/handle', track, handled, async (req, res) => {
+    const effect = effectOf(handled.of(req))
+    try {
+      await bank.insert(effect)
+      res.json({ nonce: effect.nonce })
+    } catch (error) {
+      if (!(error instanceof NotInserted)) throw error
+      res.status(503).json({ problem: 'nothing was inserted' })
+    }
+  })
+  app.post('/jobs/:job/elsewhere', track, written, async (req, res) => {
+    const { result } = await written.of(req).effect(async ({ token, operationId }) => {
+      const body = JSON.stringify({ ...token, operationId })
+      const answer = await fetch(`${task.third}/effects`, { method: 'POST', body })
+      if (!answer.ok) throw new Error(`the third system answered ${answer.status}`)
+      return (await answer.json()) as Told
+    })
+    res.json(result)
+  })
+  app.use(fenceRoutes(guard, { authorize: 'none' }))
+  app.use(fencingErrors())
+  const isRunning = (job: string, operation: string) =>
+    [...running].some((run) => run.startsWith(`${keyOf(job, operation)} `))
+  void settleOnAndOn(bank, task, isRunning)
+  return app
+}
 
-// Whoever began these is dead: once they are overdue, what is there is all that there will be.
-const left = new Set((await guard.unsettled({ limit: 1000 })).map((each) => keyOf(each)))
-const settle = async () => {
-  for (const { jobId: job, operationId, status } of await guard.unsettled({ limit: 1000 })) {
-    const ended = status === 'unknown'
-    if (!ended && (status !== 'overdue' || !left.has(keyOf({ jobId: job, operationId })))) continue
+interface Asked {
+  readonly token: FencingToken
+  readonly operationId: string | undefined
+}
+
+function effectOf({ token, operationId: operation = '' }: Asked): Effect {
+  const { jobId: job, generation, leaseId: lease = '' } = token
+  return { job, operation, generation, lease, nonce: randomUUID() }
+}
+
+/**
+ * Resolves what has ended without proof, and what is overdue although nobody here runs it: whoever
+ * began it is dead, and what is there is all that there will be.
+ */
+async function settleOnAndOn<Tx, Mode extends StoreMode>(
+  { guard, find }: Bank<Tx, Mode>,
+  { third, index, count, fault }: DestinationTask,
+  isRunning: (job: string, operation: string) => boolean,
+): Promise<never> {
+  const settle = async (job: string, operationId: string) => {
+    if (isRunning(job, operationId)) return
     const result = operationId.startsWith('elsewhere')
-      ? await (await fetch(`${third}/effects/${job}/${operationId}`)).json()
-      : (find.get(job, operationId) ?? null)
-    const resolution =
-      result === null
-        ? ({ status: 'not_applied' } as const)
-        : { status: 'applied' as const, result }
-    await guard.resolve({ jobId: job, operationId }, resolution)
+      ? ((await (await fetch(`${third}/effects/${job}/${operationId}`)).json()) as Told | null)
+      : ((fault === 'guesses' ? undefined : await find(job, operationId)) ?? null)
+    const none = { status: 'not_applied' } as const
+    const ending = result === null ? none : { status: 'applied' as const, result }
+    await guard.resolve({ jobId: job, operationId }, ending)
+  }
+  for (;;) {
+    try {
+      for (const { jobId: job, operationId, status } of await guard.unsettled({ limit: 1000 })) {
+        const mine = shardOf(job, count) === index
+        if (mine && status !== 'in_flight') await settle(job, operationId)
+      }
+    } catch {
+      // The store does not answer: later, then.
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100))
   }
 }
-setInterval(() => void settle().catch(() => {}), 100).unref()
 
-const server = app.listen(Number(port), '127.0.0.1', () => {
-  process.send?.({ port: (server.address() as { port: number }).port })
-})
-
-function keyOf(operation: { jobId: string; operationId: string }): string {
-  return JSON.stringify([operation.jobId, operation.operationId])
+function keyOf(job: string, operation: string): string {
+  return JSON.stringify([job, operation.replaceAll('"', '')])
 }
+
+async function open(task: DestinationTask) {
+  const { engine, where, index } = task
+  const name = `bank-${index}`
+  switch (engine) {
+    case 'sqlite':
+      return routes((await import('./engines/sqlite.ts')).openBank(where), task)
+    case 'postgres':
+      return routes(await (await import('./engines/postgres.ts')).openBank(where, name), task)
+    case 'mariadb':
+      return routes(await (await import('./engines/mariadb.ts')).openBank(where, name), task)
+    case 'redis':
+      return routes(await (await import('./engines/redis.ts')).openBank(where, name), task)
+  }
+}
+
+endWithParent()
+listen(await open(taskOf<DestinationTask>()))

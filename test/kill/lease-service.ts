@@ -2,11 +2,25 @@
 
 import express from 'express'
 import { leaseRoutes } from '../../src/express/index.ts'
+import type { LeaseStore } from '../../src/lease/lease-store.ts'
 import { openSqlite, SqliteLeaseStore } from '../../src/storage/sqlite/index.ts'
+import { endWithParent, listen, taskOf } from './child.ts'
+import type { LeaseTask } from './tasks.ts'
 
-const [path = '', port = '0'] = process.argv.slice(2)
-const app = express()
-app.use(leaseRoutes(new SqliteLeaseStore(openSqlite(path)), { authorize: 'none' }))
-const server = app.listen(Number(port), '127.0.0.1', () => {
-  process.send?.({ port: (server.address() as { port: number }).port })
-})
+async function open({ engine, where, kept }: LeaseTask): Promise<LeaseStore> {
+  if (!kept) return new SqliteLeaseStore(openSqlite(':memory:'))
+  switch (engine) {
+    case 'sqlite':
+      return (await import('./engines/sqlite.ts')).openLeases(where)
+    case 'postgres':
+      return (await import('./engines/postgres.ts')).openLeases(where)
+    case 'mariadb':
+      return (await import('./engines/mariadb.ts')).openLeases(where)
+    case 'redis':
+      return (await import('./engines/redis.ts')).openLeases(where)
+  }
+}
+
+endWithParent()
+const store = await open(taskOf<LeaseTask>())
+listen(express().use(leaseRoutes(store, { authorize: 'none' })))

@@ -1,42 +1,101 @@
-/** After all the harm, a fresh holder of each job can write: refusing everything is no way out. */
+/**
+ * After all the harm: a fresh holder of each job can write, since refusing everything is no way
+ * out; what was applied is answered again, and not done again; and after one more restart an older
+ * holder is refused.
+ */
 
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { inspect } from 'node:util'
+import type { HeldLease } from '../../src/lease/held-lease.ts'
 import { runWithLease } from '../../src/lease/run-with-lease.ts'
 import { HttpLeaseStore, httpDestination } from '../../src/storage/http/index.ts'
+import { formatFencingToken } from '../../src/wire/headers.ts'
+import type { Violation } from './judge.ts'
 import { recorder, recordingFetch } from './recorder.ts'
 
-const PATIENCE_MS = 30_000
+export interface Aftermath {
+  readonly leases: string
+  readonly bank: string
+  readonly history: string
+  readonly jobs: number
+  /** Routes and operation ids that are known to be applied, of each job. */
+  readonly applied: ReadonlyMap<string, readonly string[]>
+  readonly patienceMs: number
+}
+
+// Enough of each job that whatever was lost is among them, few enough to take seconds.
+const REPLAYS = 30
+const AT_ONCE = 8
 
 /** What is stuck; empty where every job goes on. */
-export async function livesOn(leases: string, bank: string, history: string, jobs: number) {
-  const fetch = recordingFetch(recorder(history, 'last'))
-  const store = new HttpLeaseStore(leases, { fetch })
-  const destinations = [httpDestination(bank, { fetch })]
-  const stuck: { rule: string; message: string }[] = []
-  for (let job = 0; job < jobs; job += 1) {
-    const jobId = `job-${job}`
-    const options = { jobId, owner: 'last', ttlMs: 10_000, destinations, fetch } as const
-    const giveUpAt = performance.now() + PATIENCE_MS
-    for (let last: unknown = 'never held'; ; ) {
-      try {
-        const outcome = await runWithLease(
-          store,
-          { ...options, settle: 'release' },
-          async (lease) => {
-            const init = { method: 'POST', operationId: 'write-last' }
-            return (await lease.fetch(`${bank}/jobs/${jobId}/write`, init)).status
-          },
-        )
-        if (outcome.status === 'released') break
-        last = outcome
-      } catch (error) {
-        last = error
-      }
-      if (performance.now() > giveUpAt) {
-        stuck.push({ rule: 'stuck', message: `${jobId}: ${JSON.stringify(last)} ${last}` })
+export async function livesOn(after: Aftermath): Promise<Violation[]> {
+  const writer = recorder(after.history, 'last')
+  const fetch = recordingFetch(writer)
+  const store = new HttpLeaseStore(after.leases, { fetch })
+  const destinations = [httpDestination(after.bank, { fetch })]
+  const giveUpAt = performance.now() + after.patienceMs
+  const stuck: Violation[] = []
+  const jobs = Array.from({ length: after.jobs }, (_, i) => `job-${i}`)
+  const tryJobs = async () => {
+    for (let jobId = jobs.pop(); jobId !== undefined; jobId = jobs.pop()) {
+      const options = { jobId, owner: 'last', ttlMs: 20_000, destinations, fetch } as const
+      for (let last: unknown = 'never held'; ; await sleep(100)) {
+        try {
+          const outcome = await runWithLease(store, { ...options, settle: 'release' }, (lease) =>
+            useAgain(lease, after),
+          )
+          if (outcome.status === 'released') break
+          last = outcome
+        } catch (error) {
+          last = error
+        }
+        if (performance.now() < giveUpAt) continue
+        stuck.push({ rule: 'stuck', message: `${jobId}: ${inspect(last)}` })
         break
       }
-      await new Promise((resolve) => setTimeout(resolve, 100))
     }
   }
+  await Promise.all(Array.from({ length: AT_ONCE }, tryJobs))
   return stuck
+}
+
+async function useAgain(lease: HeldLease, { bank, applied }: Aftermath): Promise<void> {
+  const { jobId } = lease
+  const known = (applied.get(jobId) ?? []).slice(-REPLAYS)
+  for (const operationId of [...known, 'write-last']) {
+    const [kind = ''] = operationId.split('-')
+    const init = { method: 'POST', operationId, retryForMs: 10_000 }
+    const answer = await lease.fetch(`${bank}/jobs/${jobId}/${kind}`, init)
+    if (!answer.ok) throw new Error(`${operationId} was answered ${answer.status}`)
+  }
+}
+
+/** Whoever held a job before its last holder comes back. What the fence is now is recorded, too. */
+export async function olderHolders({ bank, history, jobs }: Aftermath): Promise<Violation[]> {
+  const { record, call } = recorder(history, 'older')
+  const fetch = recordingFetch({ record, call })
+  const wrong: Violation[] = []
+  for (let job = 0; job < jobs; job += 1) {
+    const jobId = `job-${job}`
+    const seen = await globalThis.fetch(`${bank}/fences/${jobId}`)
+    if (seen.status !== 200) {
+      const message = `${jobId}: the answer for its fence was ${seen.status}`
+      wrong.push({ rule: 'fence_unknown', message })
+      continue
+    }
+    const { highestGeneration: generation } = (await seen.json()) as { highestGeneration: number }
+    record({ event: 'fence', destination: 'bank', jobId, generation })
+    // The very first holder has nobody before him.
+    if (generation < 2) continue
+    const older = { jobId, generation: generation - 1, leaseId: randomUUID() }
+    const headers = {
+      'Fencing-Token': formatFencingToken(older),
+      'Idempotency-Key': `"write-older-${older.leaseId}"`,
+    }
+    const { status } = await fetch(`${bank}/jobs/${jobId}/write`, { method: 'POST', headers })
+    if (status === 412) continue
+    wrong.push({ rule: 'older_holder', message: `${jobId}: an older holder got ${status}` })
+  }
+  return wrong
 }

@@ -1,8 +1,12 @@
-/** A loopback proxy between workers and services that delays, duplicates, cuts and reorders. */
+/**
+ * A loopback proxy between workers and services: a balancer over the processes that are up, which
+ * delays, duplicates, cuts and reorders what passes.
+ */
 
-import { createServer, type Server } from 'node:http'
+import { Agent, createServer, type IncomingMessage, request, type Server } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Load } from './load.ts'
 import { invocationOf, type Recorder } from './recorder.ts'
 
 interface Faults {
@@ -10,72 +14,138 @@ interface Faults {
   duplicated: number
   requestsCut: number
   answersCut: number
+  hungUp: number
 }
 
-export interface Proxy {
+export interface FaultyProxy {
   readonly server: Server
   readonly faults: Faults
+  /** How many answers came from a service whose clock is far from ours. */
+  readonly skewed: () => number
   /** From now on it passes everything on as it is. */
   heal(): void
 }
 
-/** `random` gives numbers from 0 to below 1; `target` is the base URL of what is behind. */
-export function faultyProxy(target: string, random: () => number, recorder: Recorder): Proxy {
-  const faults: Faults = { delayed: 0, duplicated: 0, requestsCut: 0, answersCut: 0 }
+/** A service that can be sent to. */
+interface Target {
+  readonly url: string
+  readonly load: Load
+}
+
+interface Route {
+  readonly recorder: Recorder
+  /** Where a request goes; `undefined` where nobody is up who could take it. */
+  readonly pick: (path: string) => Target | undefined
+  /** The requests of a worker, by the header that names it. */
+  readonly workerLoad: (name: string | undefined) => Load | undefined
+}
+
+interface Passing {
+  readonly method: string
+  readonly path: string
+  readonly headers: Record<string, string>
+  readonly body: Buffer
+}
+
+/** `random` gives numbers from 0 to below 1. */
+export function faultyProxy(route: Route, random: () => number): FaultyProxy {
+  const faults = { delayed: 0, duplicated: 0, requestsCut: 0, answersCut: 0, hungUp: 0 }
   let healed = false
-  const happens = (chance: number) => !healed && random() < chance
+  let skewed = 0
+  const happens = (fault: keyof Faults, chance: number) => {
+    if (healed || random() >= chance) return false
+    faults[fault] += 1
+    return true
+  }
+  const pass = async (passing: Passing) => {
+    const target = route.pick(passing.path)
+    if (target === undefined) throw new Error('nobody is up')
+    return forward(target, passing, happens('hungUp', 0.01) ? 5 * random() : undefined)
+  }
   const server = createServer(async (req, res) => {
-    const headers = new Headers()
-    for (const [name, value] of Object.entries(req.headers)) {
-      if (!HOP_BY_HOP.includes(name)) headers.set(name, String(value))
-    }
-    const body = await buffer(req)
-    const url = `${target}${req.url}`
-    const method = req.method ?? 'GET'
-    const forward = () =>
-      fetch(url, { method, headers, ...(body.length > 0 ? { body: new Uint8Array(body) } : {}) })
-    if (happens(0.02)) {
-      faults.requestsCut += 1
-      return void res.destroy()
-    }
-    if (happens(0.1)) {
-      // Requests behind this one overtake it.
-      faults.delayed += 1
-      await sleep(600 * random())
-    }
-    if (happens(0.05)) {
-      faults.duplicated += 1
-      const call = recorder.call()
-      const wire = { url, method, headers, body: body.toString() }
-      void sleep(1_500 * random()).then(async () => {
-        const invoke = invocationOf(call, wire)
-        if (invoke !== undefined) recorder.record(invoke)
-        await forward().catch(() => {})
-      })
-    }
+    const load = route.workerLoad(req.headers['x-worker']?.toString())
+    load?.began()
     try {
-      const answer = await forward()
-      const bytes = Buffer.from(await answer.arrayBuffer())
-      if (happens(0.05)) {
-        faults.answersCut += 1
-        return void res.destroy()
-      }
-      const kept = [...answer.headers].filter(([name]) => !HOP_BY_HOP.includes(name))
-      return void res.writeHead(answer.status, kept.flat()).end(bytes)
+      const passing = await read(req)
+      if (happens('requestsCut', 0.02)) return void res.destroy()
+      // Requests behind this one overtake it.
+      if (happens('delayed', 0.1)) await sleep(500 * random())
+      if (happens('duplicated', 0.05)) void later(1_500 * random(), route.recorder, passing, pass)
+      const answer = await pass(passing)
+      if (isSkewed(answer.headers.date)) skewed += 1
+      if (happens('answersCut', 0.05)) return void res.destroy()
+      res.writeHead(answer.status, answer.headers).end(answer.body)
     } catch {
-      return void res.destroy()
+      res.destroy()
+    } finally {
+      load?.ended()
     }
   })
+  server.keepAliveTimeout = 60_000
   return {
     server,
     faults,
+    skewed: () => skewed,
     heal() {
       healed = true
     },
   }
 }
 
-// What belongs to one connection, not to the request; `expect` and lengths are fetch's own.
+async function read(req: IncomingMessage): Promise<Passing> {
+  const { method = 'GET', url: path = '/' } = req
+  const headers = endToEnd(req)
+  return { method, path, headers, body: await buffer(req) }
+}
+
+/** A second time, as a call of its own whose answer nobody hears. */
+async function later(
+  ms: number,
+  recorder: Recorder,
+  passing: Passing,
+  pass: (passing: Passing) => Promise<unknown>,
+): Promise<void> {
+  await sleep(ms)
+  const { method, path, body } = passing
+  const wire = { method, path, headers: new Headers(passing.headers), body: body.toString() }
+  const invoke = invocationOf(recorder.call(), wire)
+  if (invoke !== undefined) recorder.record(invoke)
+  await pass(passing).catch(() => {})
+}
+
+const agent = new Agent({ keepAlive: true })
+
+/** @throws Error where no whole answer comes, or after `hangUpMs` */
+function forward(
+  { url, load }: Target,
+  { method, path, headers, body }: Passing,
+  hangUpMs?: number,
+) {
+  load.began()
+  const answered = new Promise<Answered>((resolve, reject) => {
+    const sent = request(`${url}${path}`, { method, headers, agent }, (answer) => {
+      const head = { status: answer.statusCode ?? 0, headers: endToEnd(answer) }
+      buffer(answer).then((bytes) => resolve({ ...head, body: bytes }), reject)
+    })
+    sent.on('error', reject)
+    sent.end(body)
+    if (hangUpMs !== undefined) setTimeout(() => sent.destroy(), hangUpMs)
+  })
+  return answered.finally(() => load.ended())
+}
+
+interface Answered {
+  readonly status: number
+  readonly headers: Record<string, string>
+  readonly body: Buffer
+}
+
+/** What does not belong to one connection. */
+function endToEnd({ headers }: IncomingMessage): Record<string, string> {
+  const kept = Object.entries(headers).filter(([name]) => !HOP_BY_HOP.includes(name))
+  return Object.fromEntries(kept.map(([name, value]) => [name, String(value)]))
+}
+
 const HOP_BY_HOP = [
   'connection',
   'content-length',
@@ -83,4 +153,9 @@ const HOP_BY_HOP = [
   'host',
   'keep-alive',
   'transfer-encoding',
+  'x-worker',
 ]
+
+function isSkewed(date: string | undefined): boolean {
+  return date !== undefined && Math.abs(Date.parse(date) - Date.now()) > 30 * 60_000
+}

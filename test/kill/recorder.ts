@@ -1,10 +1,14 @@
 /** Writes the history of all processes of a run into one file, line by line as things happen. */
 
 import { appendFileSync } from 'node:fs'
-import type { Answer, CallOutcome, HistoryEvent, Invoke, Verb } from '../simulation/history.ts'
+import type { CallOutcome, HistoryEvent, Invoke, Verb } from '../simulation/history.ts'
+import type { WireAnswer } from './evidence.ts'
 
 export interface Recorder {
-  /** Appended by one write, so that lines of several processes do not mix, nor get lost. */
+  /**
+   * Appended by one write, so that lines of several processes do not mix, nor get lost. A process
+   * that is killed meanwhile leaves half a line, which must not spoil the next one.
+   */
   record(event: HistoryEvent): void
   /** Names a call that nobody else names. */
   call(): string
@@ -13,15 +17,14 @@ export interface Recorder {
 export function recorder(path: string, name: string): Recorder {
   let calls = 0
   return {
-    record: (event) => appendFileSync(path, `${JSON.stringify(event)}\n`),
+    record: (event) => appendFileSync(path, `\n${JSON.stringify(event)}\n`),
     call: () => `${name}-${++calls}`,
   }
 }
 
 /** A request as the history sees it; `undefined` where it is none that is judged. */
 export function invocationOf(call: string, request: WireCall): Invoke | undefined {
-  const { pathname } = new URL(request.url)
-  const [, place, id = '', verb = ''] = pathname.split('/')
+  const [, place, id = '', verb = ''] = request.path.split('/')
   const jobId = decodeURIComponent(id)
   if (place === 'leases') return ofLeases(call, jobId, verb, request.body)
   const token = tokenOf(request.headers.get('Fencing-Token'))
@@ -36,7 +39,7 @@ export function invocationOf(call: string, request: WireCall): Invoke | undefine
 }
 
 export interface WireCall {
-  readonly url: string
+  readonly path: string
   readonly method: string
   readonly headers: Headers
   readonly body: string
@@ -56,20 +59,25 @@ function ofLeases(call: string, jobId: string, verb: string, text: string): Invo
   return { event: 'invoke', call, verb: verb as Verb, jobId, generation, leaseId }
 }
 
-/** `fetch` that records each request before it is sent, and each answer once it has come. */
-export function recordingFetch({ record, call: name }: Recorder) {
+/**
+ * `fetch` that records each request before it is sent, and each answer once it has come. `worker`
+ * tells the proxy whose it is.
+ */
+export function recordingFetch({ record, call: name }: Recorder, worker = '') {
   return async (url: string, init: RequestInit): Promise<Response> => {
     const call = name()
     const bytes = init.body
     const body = bytes instanceof Uint8Array ? Buffer.from(bytes).toString() : String(bytes ?? '')
     const headers = new Headers(init.headers)
-    const invoke = invocationOf(call, { url, method: init.method ?? 'GET', headers, body })
-    if (invoke === undefined) return fetch(url, init)
+    headers.set('X-Worker', worker)
+    const path = new URL(url).pathname
+    const invoke = invocationOf(call, { path, method: init.method ?? 'GET', headers, body })
+    if (invoke === undefined) return fetch(url, { ...init, headers })
     record(invoke)
-    const response = await fetch(url, init)
+    const response = await fetch(url, { ...init, headers })
     const text = await response.text()
-    record(answerOf(invoke, response, text))
     const { status } = response
+    record({ ...answerOf(invoke, response, text), httpStatus: status } as WireAnswer)
     return new Response(status === 204 ? null : text, { status, headers: response.headers })
   }
 }
@@ -79,7 +87,7 @@ interface Granted {
   readonly leaseId: string
 }
 
-function answerOf(invoke: Invoke, response: Response, text: string): Answer {
+function answerOf(invoke: Invoke, response: Response, text: string): WireAnswer {
   const { call, verb } = invoke
   const body = parse(text)
   const unknown = { event: 'answer', call, outcome: 'unknown' } as const
@@ -98,7 +106,7 @@ function answerOf(invoke: Invoke, response: Response, text: string): Answer {
     return { ...unknown, outcome, result: body, highestGeneration }
   }
   const { code, operationApplied } = body as { code?: string; operationApplied?: boolean }
-  if (code === undefined || code === 'store_unavailable') return unknown
+  if (code === undefined || code === 'store_unavailable') return { ...unknown, code }
   return { ...unknown, outcome: 'refused', code, operationApplied, highestGeneration }
 }
 

@@ -1,181 +1,144 @@
 /**
- * Destination, workers and lease service are killed, stopped and started at random moments under
- * load, behind a proxy that loses and repeats requests, by clocks that step. Then the history is
- * judged: every acknowledged write is there once, nothing is there twice, nothing refused is there.
+ * Destinations, workers, lease services and database servers are killed, stopped and started at
+ * random moments under load, behind a proxy that loses and repeats requests, by clocks that step.
+ * Then the history is judged: every acknowledged write is there once, nothing is there twice,
+ * nothing refused is there.
  */
 
-import { once } from 'node:events'
-import { mkdirSync, readFileSync, rmSync } from 'node:fs'
-import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { mkdirSync, rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import Database from 'better-sqlite3'
-import { type Applied, parseHistory } from '../simulation/history.ts'
-import { HistoryChecker, type Violation } from '../simulation/history-checker.ts'
+import { type Cast, castOf, JOBS, listen } from './cast.ts'
 import { stepClock } from './clock.ts'
-import { compileChildren } from './compile.ts'
-import { livesOn } from './liveness.ts'
-import { faultyProxy } from './proxy.ts'
-import { recorder } from './recorder.ts'
+import type { Child } from './compile.ts'
+import type { Engine } from './engines/bank.ts'
+import type { Traced } from './evidence.ts'
+import type { Fault } from './faults.ts'
+import { type Harmed, harm, type Scene } from './harm.ts'
+import { type Judgement, judgeFile } from './judge.ts'
+import { removeFolder, temporaryFolder } from './leftovers.ts'
+import { livesOn, olderHolders } from './liveness.ts'
+import { openServer } from './servers/open.ts'
 import { thirdSystem } from './third-system.ts'
-import { Victim } from './victim.ts'
 
 export interface KillPlan {
+  readonly engine: Engine
   readonly kills: number
   readonly seed: number
-  /** A folder of the run's own, below the repository so that its packages are found. */
+  /** No more harm is done after so many milliseconds. */
+  readonly limitMs: number
+  /** The compiled children. */
+  readonly file: (child: Child) => string
+  /** A folder of the run's own. */
   readonly directory: string
-  readonly progress?: ((line: string) => void) | undefined
+  /** What is planted for the run to find. */
+  readonly fault?: Fault | undefined
+  readonly progress: (line: string) => void
 }
 
-export interface KillReport {
-  readonly kills: number
-  readonly stops: number
-  readonly clockSteps: number
-  readonly faults: number
-  readonly calls: number
-  readonly acknowledged: number
-  readonly effects: number
-  readonly violations: readonly (Violation | { readonly rule: string; readonly message: string })[]
-}
+export type KillReport = Harmed &
+  Judgement & {
+    /** What the proxies did to requests. */
+    readonly faults: number
+    /** Answers of services whose clock was an hour off. */
+    readonly skewed: number
+  }
 
-const WORKERS = 4
-// Many more than workers: a job whose holder was killed is free only after its lease.
-const JOBS = 16
+const PATIENCE_MS = 60_000
+// A run with a fault in it may be stuck for good: it is found out by other means.
+const FAULTY_PATIENCE_MS = 2_000
 
 export async function runKillTest(plan: KillPlan): Promise<KillReport> {
-  const { directory } = plan
+  const { directory, engine, fault, seed, file } = plan
   rmSync(directory, { recursive: true, force: true })
   mkdirSync(directory, { recursive: true })
-  const children = compileChildren(`${directory}/children`)
-  const history = `${directory}/history.jsonl`
-  const random = generator(plan.seed)
-  const clock = stepClock(`${directory}/clock`)
+  const outside = temporaryFolder()
+  const random = generator(seed)
+  const clock = stepClock(`${outside}/clock`)
+  const clockEnv = clock.env
+  const server = await openServer(engine, { directory, outside, clockEnv, random, fault })
   const third = thirdSystem()
-  const thirdUrl = await listen(third.server)
-  const file = (name: string) => `${children}/${name}.js`
-  const bank = new Victim(
-    'destination',
-    file('destination'),
-    (port) => [`${directory}/bank.db`, String(port), thirdUrl],
-    clock.env,
-  )
-  const leases = new Victim(
-    'lease service',
-    file('lease-service'),
-    (port) => [`${directory}/leases.db`, String(port)],
-    clock.env,
-  )
-  const servers: Server[] = [third.server]
-  const victims = [bank, leases]
+  const history = `${directory}/history.jsonl`
+  let cast: Cast | undefined
   try {
-    await Promise.all([bank.start(), leases.start()])
-    const proxies = [bank, leases].map((victim, index) =>
-      faultyProxy(victim.url, random, recorder(history, `proxy-${index}`)),
-    )
-    servers.push(...proxies.map((proxy) => proxy.server))
-    const [bankUrl = '', leasesUrl = ''] = await Promise.all(
-      proxies.map((proxy) => listen(proxy.server)),
-    )
-    let started = 0
-    const workers = Array.from({ length: WORKERS }, () => {
-      const args = () => [history, `worker-${++started}`, leasesUrl, bankUrl, String(JOBS)]
-      return new Victim('worker', file('worker'), args)
-    })
-    victims.push(...workers)
-    await Promise.all(workers.map((worker) => worker.start()))
-    const done = await harm(plan, victims, random, clock)
-    for (const proxy of proxies) proxy.heal()
-    // What had been begun may wait for its deadline, whatever the clock said then.
-    clock.set('+3h')
-    for (const victim of victims) victim.goOn()
-    for (const worker of workers) await worker.kill()
-    const stuck = await livesOn(leasesUrl, bankUrl, history, JOBS)
-    await Promise.all([bank.kill(), leases.kill()])
-    const faults = proxies.flatMap((proxy) => Object.values(proxy.faults))
-    const report = judge(history, [...effectsOf(`${directory}/bank.db`), ...third.effects])
+    const failure = new Failure()
+    const { failed } = failure
+    const stage = { server, fault, file, history, clockEnv, random, failed }
+    cast = await castOf({ ...stage, third: await listen(third.server) })
+    const scene = { cast, server, clock, random, failure: failure.promise }
+    const harmed = await perform(plan, scene)
+    const applied = byJob([...(await server.effects()), ...third.effects])
+    const { leasesUrl: leases, bankUrl: bank } = cast
+    const sound = fault === undefined || fault === 'none'
+    const patienceMs = sound ? PATIENCE_MS : FAULTY_PATIENCE_MS
+    const after = { leases, bank, history, jobs: JOBS, applied, patienceMs }
+    const late = await livesOn(after)
+    // Nothing that they know is in their memory.
+    await Promise.all(cast.destinations.map((victim) => victim.kill()))
+    await Promise.all(cast.destinations.map((victim) => victim.start()))
+    late.push(...(await olderHolders(after)))
+    await leave(cast)
+    const judged = judgeFile(history, [...(await server.effects()), ...third.effects])
+    const proxies = Object.values(cast.proxies)
+    const faults = proxies.flatMap((proxy) => [...Object.values({ ...proxy.faults })])
     return {
-      ...done,
-      ...report,
+      ...harmed,
+      ...judged,
       faults: faults.reduce((sum, each) => sum + each, 0),
-      violations: [...report.violations, ...stuck],
+      violations: [...judged.violations, ...late],
     }
   } finally {
-    for (const victim of victims) await victim.kill()
-    for (const server of servers) server.close().closeAllConnections()
+    if (cast !== undefined) await leave(cast)
+    third.server.close().closeAllConnections()
+    await server.close()
+    removeFolder(outside)
   }
 }
 
-async function harm(
-  { kills, progress }: KillPlan,
-  victims: readonly Victim[],
-  random: () => number,
-  clock: ReturnType<typeof stepClock>,
-) {
-  const done = { kills: 0, stops: 0, clockSteps: 0 }
-  let failure: unknown
-  while (done.kills < kills) {
-    await sleep(20 + 400 * random())
-    if (failure !== undefined) throw failure
-    const up = victims.filter((victim) => victim.alive)
-    const victim = up[Math.floor(random() * up.length)]
-    if (victim === undefined) continue
-    const what = random()
-    if (what < 0.1) {
-      // Beyond the lease (900 ms) of a worker, beyond the deadline (800 ms) of an effect.
-      victim.stop()
-      done.stops += 1
-      setTimeout(() => victim.goOn(), 1_000 + 1_500 * random())
-      continue
-    }
-    if (what < 0.2 && clock.steps) {
-      clock.set(random() < 0.5 ? '+1h' : '-1h')
-      done.clockSteps += 1
-      setTimeout(() => clock.set('+0'), 500 * random())
-      continue
-    }
-    await victim.kill()
-    done.kills += 1
-    if (done.kills % 50 === 0) progress?.(`${done.kills} kills`)
-    victim.start().catch((error: unknown) => {
-      failure ??= error
-    })
+/** From the first start to the end of all harm: then everybody but the workers is up. */
+async function perform(plan: KillPlan, scene: Scene) {
+  const { destinations, leases, workers, proxies } = scene.cast
+  const services = [...destinations, ...leases]
+  await Promise.race([
+    Promise.all([...services, ...workers].map((victim) => victim.start())),
+    scene.failure,
+  ])
+  const done = await harm(plan, scene)
+  const harmed = { ...done, skewed: proxies.bank.skewed() + proxies.leases.skewed() }
+  proxies.bank.heal()
+  proxies.leases.heal()
+  // What had been begun may wait for its deadline, whatever the clock said then.
+  scene.clock.set('+3h')
+  for (const victim of [...services, ...workers]) victim.goOn()
+  while (![...services, ...workers].every((victim) => victim.alive)) {
+    await Promise.race([sleep(50), scene.failure])
   }
-  while (!victims.every((victim) => victim.alive)) {
-    if (failure !== undefined) throw failure
-    await sleep(50)
-  }
-  return done
+  for (const worker of workers) await worker.kill()
+  return harmed
 }
 
-function effectsOf(path: string): Applied[] {
-  const db = new Database(path)
-  const rows = db
-    .prepare('SELECT job, operation, generation, lease FROM effects ORDER BY seq')
-    .all()
-  db.close()
-  return (rows as Record<string, never>[]).map((row) => ({
-    event: 'applied',
-    destination: 'bank',
-    jobId: String(row.job),
-    generation: Number(row.generation),
-    leaseId: String(row.lease),
-    operationId: String(row.operation),
-  }))
+async function leave({ destinations, leases, workers, proxies }: Cast): Promise<void> {
+  for (const victim of [...destinations, ...leases, ...workers]) await victim.kill()
+  for (const { server } of Object.values(proxies)) server.close().closeAllConnections()
 }
 
-function judge(path: string, effects: readonly Applied[]) {
-  const events = [...parseHistory(readFileSync(path, 'utf8')), ...effects]
-  const checker = new HistoryChecker()
-  for (const event of events) checker.accept(event)
-  checker.finish()
-  const answers = events.filter((event) => event.event === 'answer')
-  const good = answers.filter(({ outcome }) => outcome === 'applied' || outcome === 'replayed')
-  return {
-    calls: events.filter((event) => event.event === 'invoke').length,
-    acknowledged: good.length,
-    effects: effects.length,
-    violations: checker.violations,
+/** Routes that can be sent to again, for the operations that each job has. */
+function byJob(effects: readonly Traced[]): Map<string, string[]> {
+  const jobs = new Map<string, string[]>()
+  for (const { jobId, operationId = '' } of effects) {
+    jobs.set(jobId, [...(jobs.get(jobId) ?? []), operationId])
+  }
+  return jobs
+}
+
+/** The first thing that has gone wrong of itself. */
+class Failure {
+  failed: (error: Error) => void = () => {}
+  readonly promise = new Promise<never>((_, reject) => {
+    this.failed = reject
+  })
+
+  constructor() {
+    this.promise.catch(() => {})
   }
 }
 
@@ -188,10 +151,4 @@ function generator(seed: number): () => number {
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
-}
-
-async function listen(server: Server): Promise<string> {
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }

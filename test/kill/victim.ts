@@ -1,65 +1,94 @@
-/** A child process that is killed, stopped and started again, always on the same port. */
+/** A child process that is killed, stopped and started again. */
 
-import { type ChildProcess, fork } from 'node:child_process'
+import { type ChildProcess, type ForkOptions, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { tracked } from './leftovers.ts'
+import { Load } from './load.ts'
 
-const START_TIMEOUT_MS = 30_000
+export type Kind = 'destination' | 'lease service' | 'worker'
+
+interface Role {
+  readonly kind: Kind
+  /** Among those of its kind. */
+  readonly index: number
+  readonly file: string
+  /** What it is told as it starts. */
+  readonly task: () => object
+  readonly env: NodeJS.ProcessEnv
+  /** It has ended though nobody has killed it. */
+  readonly failed: (error: Error) => void
+}
+
+const START_TIMEOUT_MS = 60_000
 
 export class Victim {
-  readonly kind: string
-  readonly #file: string
-  readonly #args: (port: number) => readonly string[]
-  readonly #env: NodeJS.ProcessEnv
+  readonly kind: Kind
+  readonly index: number
+  /** The requests to it, or of it where it is a worker. */
+  load = new Load()
+  readonly #role: Role
   #child: ChildProcess | undefined
-  #port = 0
+  #url = ''
   #ready = false
   #stopped = false
 
-  constructor(
-    kind: string,
-    file: string,
-    args: (port: number) => readonly string[],
-    env: NodeJS.ProcessEnv = {},
-  ) {
-    this.kind = kind
-    this.#file = file
-    this.#args = args
-    this.#env = env
+  constructor(role: Role) {
+    this.kind = role.kind
+    this.index = role.index
+    this.#role = role
   }
 
+  /** Where it listens; every process has a port of its own. */
   get url(): string {
-    return `http://127.0.0.1:${this.#port}`
+    return this.#url
   }
 
-  /** Whether it is up: a victim that has not started yet would prove nothing. */
+  /** Whether it was up, and has not been killed since. */
+  get ready(): boolean {
+    return this.#ready
+  }
+
+  get pid(): number | undefined {
+    return this.#child?.pid
+  }
+
+  /** Whether it is up, and not stopped. */
   get alive(): boolean {
     return this.#ready && !this.#stopped
   }
 
-  /** @throws Error where it ends, or says nothing, before it is up */
+  /** Resolves once it is up, or was killed before; everything else has `failed`. */
   async start(): Promise<void> {
-    const child = fork(this.#file, [...this.#args(this.#port)], {
+    const { kind, index, file, task, env, failed } = this.#role
+    const options = {
       execArgv: [],
-      env: { ...process.env, ...this.#env },
+      env: { ...process.env, ...env },
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-    })
+    } satisfies ForkOptions
+    const child = tracked(fork(file, [JSON.stringify(task())], options))
     this.#child = child
-    const signal = AbortSignal.timeout(START_TIMEOUT_MS)
-    const ended = once(child, 'exit', { signal }).then(() => {
-      throw new Error(`${this.kind} has ended before it was up`)
-    })
-    const [message] = await Promise.race([once(child, 'message', { signal }), ended])
-    ended.catch(() => {})
-    this.#port = (message as { port: number }).port
+    this.load = new Load()
+    const fail = (what: string) => {
+      if (this.#child === child) failed(new Error(`${kind} ${index} ${what}`))
+    }
+    child.once('exit', (code, signal) => fail(`has ended: ${signal ?? code}`))
+    child.once('error', (error) => fail(String(error)))
+    const late = setTimeout(() => fail('is not up in time'), START_TIMEOUT_MS)
+    const exit = once(child, 'exit').then(() => undefined)
+    const [message] = (await Promise.race([once(child, 'message'), exit])) ?? []
+    clearTimeout(late)
+    if (message === undefined || this.#child !== child) return
+    this.#url = `http://127.0.0.1:${(message as { port: number }).port}`
     this.#ready = true
   }
 
   /** Kills it, whatever it is doing, and waits until it is gone. */
   async kill(): Promise<void> {
     const child = this.#child
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
+    this.#child = undefined
     this.#ready = false
     this.#stopped = false
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
     const gone = once(child, 'exit')
     child.kill('SIGKILL')
     await gone

@@ -1,0 +1,70 @@
+/** What must not outlive this process, however it ends. */
+
+import type { ChildProcess } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const children = new Set<ChildProcess>()
+const folders = new Set<string>()
+
+process.once('exit', () => {
+  for (const child of children) {
+    killTree(child)
+    removeClock(child)
+  }
+  for (const folder of folders) removeFolder(folder)
+})
+
+/** From now on the child ends with this process at the latest. */
+export function tracked(child: ChildProcess): ChildProcess {
+  children.add(child)
+  child.once('exit', () => {
+    children.delete(child)
+    removeClock(child)
+  })
+  return child
+}
+
+/** What libfaketime leaves behind of a process that is killed. */
+function removeClock({ pid }: ChildProcess): void {
+  for (const name of ['faketime_shm_', 'sem.faketime_sem_']) {
+    rmSync(`/dev/shm/${name}${pid}`, { force: true })
+  }
+}
+
+/** Kills the child and all that it has started. */
+export function killTree(child: ChildProcess): void {
+  const pids = [child.pid ?? 0, ...startedBy(child)]
+  for (const pid of pids) kill(pid)
+}
+
+/** The processes that the child has started. */
+export function startedBy({ pid }: ChildProcess): number[] {
+  try {
+    const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+    return text.trim().split(' ').filter(Boolean).map(Number)
+  } catch {
+    return []
+  }
+}
+
+export function kill(pid: number): void {
+  try {
+    if (pid > 0) process.kill(pid, 'SIGKILL')
+  } catch {
+    // It was faster.
+  }
+}
+
+/** A folder outside of the repository, for files that others have to get at. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'writefence-kill-'))
+  folders.add(folder)
+  return folder
+}
+
+export function removeFolder(folder: string): void {
+  folders.delete(folder)
+  rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 })
+}
