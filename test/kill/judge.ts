@@ -40,7 +40,7 @@ export function judgeFile(path: string, effects: readonly Traced[]): Judgement {
   return judge(parseHistory(text))
 }
 
-export function judge(events: readonly HistoryEvent[]): Judgement {
+function judge(events: readonly HistoryEvent[]): Judgement {
   const checker = new HistoryChecker()
   for (const event of events) checker.accept(event)
   const violations: Violation[] = [...checker.finish(), ...mistold(events)]

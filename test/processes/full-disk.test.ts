@@ -54,7 +54,7 @@ function folder(): string {
   return path
 }
 
-/** Writes until nothing is taken any more, a hundred times in vain, and again once there is room. */
+/** Writes until nothing is taken any more, a hundred times in vain, and once more with room. */
 async function fillsUp(destination: Limited, makeRoom: () => unknown, full: string) {
   const { path, endings, write, again } = destination
   do await write(10)
