@@ -19,8 +19,9 @@ export interface PostgresPooled {
 
 /** A Pool of node-postgres, or what has its shape. */
 export interface PostgresPool<Client extends PostgresQueryable> {
+  /** What a pool that calls nobody back may answer. */
   connect(): Promise<Client & PostgresPooled>
-  /** Never called here. TypeScript infers `Client` from the last overload that a pool declares. */
+  /** Also what TypeScript infers `Client` from: the last overload that a pool declares. */
   connect(
     callback: (error: Error | undefined, client: (Client & PostgresPooled) | undefined) => void,
   ): void

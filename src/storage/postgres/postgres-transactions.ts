@@ -30,7 +30,7 @@ export function bounded<T>(
   })
 }
 
-/** One connection, for one transaction. */
+/** One connection that was handed out here, for one transaction. */
 export class PostgresSession<Client extends PostgresQueryable> {
   readonly client: Client & PostgresPooled
   readonly #send: Query
@@ -41,9 +41,6 @@ export class PostgresSession<Client extends PostgresQueryable> {
     this.client = client
     this.#send = queryOf(client)
     this.#endsAt = endsAt
-    // A connection that is lost while it is idle in a transaction is an event, and would be an
-    // uncaught exception; the next statement fails anyway.
-    client.on('error', ignored)
   }
 
   readonly query: Query = (text, values) => {
@@ -67,8 +64,7 @@ export class PostgresSession<Client extends PostgresQueryable> {
   release(): void {
     if (this.#gone) return
     this.#gone = true
-    this.client.removeListener('error', ignored)
-    this.client.release()
+    giveUp(this.client)
   }
 
   /** Rolls back, so that nothing is left running; a connection that cannot is closed. */
@@ -148,11 +144,38 @@ export class PostgresTransactions<Client extends PostgresQueryable> {
 
   async #connect(): Promise<Client & PostgresPooled> {
     this.assertOpen()
-    const connecting = this.#pool.connect()
+    const connecting = handedOut(this.#pool)
     // Where it comes too late, it goes straight back.
-    const giveBack = () => void connecting.then((client) => client.release()).catch(() => {})
+    const giveBack = () => void connecting.then(giveUp).catch(() => {})
     return bounded(connecting, this.#options.timeoutMs, giveBack, 'connection')
   }
+}
+
+/**
+ * A client of the pool. A connection that is lost while no statement runs is an event, and would be
+ * an uncaught exception; the next statement fails anyway. The event can come in the same packet as
+ * what lets the client in: who waits for a promise hears of the client too late.
+ */
+function handedOut<Client extends PostgresQueryable>(
+  pool: PostgresPool<Client>,
+): Promise<Client & PostgresPooled> {
+  return new Promise((resolve, reject) => {
+    const take = (client: Client & PostgresPooled) => {
+      client.on('error', ignored)
+      resolve(client)
+    }
+    const promised: unknown = pool.connect((error, client) => {
+      if (client === undefined) reject(error)
+      else take(client)
+    })
+    // A pool of that shape may know promises only.
+    if (promised instanceof Promise) promised.then(take, reject)
+  })
+}
+
+function giveUp(client: PostgresPooled): void {
+  client.removeListener('error', ignored)
+  client.release()
 }
 
 /**
