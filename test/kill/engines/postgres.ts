@@ -17,6 +17,8 @@ const COUNT =
 /** `name` is that of the destination, whichever process it is. */
 export async function openBank(where: string, name: string): Promise<Bank<pg.PoolClient, 'async'>> {
   const pool = poolOf(where, name)
+  // The application's own: its clients have somebody to tell that their connection is lost.
+  const own = poolOf(where, name).on('connect', (client) => void client.on('error', ignored))
   // What a predecessor has sent may still be running: afterwards, nothing of it will appear.
   await endOthers(pool, name)
   const find = async (job: string, operation: string) =>
@@ -30,14 +32,11 @@ export async function openBank(where: string, name: string): Promise<Bank<pg.Poo
       return { nonce: effect.nonce }
     },
     async insert(effect) {
-      const client = await pool.connect().catch(() => {
+      const client = await own.connect().catch(() => {
         throw new NotInserted()
       })
-      // A client that is handed out has nobody else to tell that its connection is lost.
-      client.on('error', ignored)
       try {
         await client.query(INSERT, valuesOf(effect))
-        client.off('error', ignored)
         client.release()
       } catch {
         client.release(true)
