@@ -24,7 +24,7 @@ export async function writeUnfenced<Tx, Mode extends StoreMode, R>(
   apply: Apply<Tx, R, Mode>,
   { evenIfFenced }: UnfencedOptions,
 ): Promise<R> {
-  const effect = runnable(store.mode, { operationId: undefined }, apply, jsonCodec)
+  const effect = runnable(store.mode, {}, apply, jsonCodec)
   const run = { kind: 'apply', generation: 0, fingerprint: undefined, unrecorded: true } as const
   try {
     const done = await store.transact({

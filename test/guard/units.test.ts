@@ -41,7 +41,7 @@ function view(fence: Fence | undefined, operation?: Operation): JobView {
   return { fence, operation, pending: {}, census: [] }
 }
 
-/** What is known of a step whatever its engine: one that does nothing else is free of charge. */
+/** What a unit has its engine do; made within the tests, as are the units. */
 function stepOf<A, R>(unit: Unit<unknown, 'sync', A, R>, seen: JobView) {
   const { fence, action } = unit.step(seen)
   return { fence, action }
@@ -49,31 +49,32 @@ function stepOf<A, R>(unit: Unit<unknown, 'sync', A, R>, seen: JobView) {
 
 describe('what a job may be read and changed beside', () => {
   type Any = Pick<Unit<unknown, 'sync', unknown, unknown>, 'insideTransaction' | 'census'>
-  it.each<[string, Any, 'wait' | 'refuse', census: true | undefined]>([
-    ['a write waits for the end of a transaction', writing(intent(5, 'x')), 'wait', undefined],
-    ['a settlement too: its effect has taken place', settling('t'), 'wait', undefined],
-    ['a reservation would outlive it', reserving(intent(5, 'x')), 'refuse', undefined],
-    ['an advance too, and counts', advancing(intent(5)), 'refuse', true],
-    ['a seal too, and counts', advancing(intent(5), true), 'refuse', true],
-    ['a reopening too, and counts', reopening(), 'refuse', true],
-    ['a resolution too', resolving(), 'refuse', undefined],
-  ])('%s', (_, unit, insideTransaction, census) => {
+  it.each<[string, () => Any, 'wait' | 'refuse', census: true | undefined]>([
+    ['a write waits for a transaction to end', () => writing(intent(5, 'x')), 'wait', undefined],
+    ['a settlement too: its effect has been', () => settling('t'), 'wait', undefined],
+    ['a reservation would outlive it', () => reserving(intent(5, 'x')), 'refuse', undefined],
+    ['an advance too, and counts', () => advancing(intent(5)), 'refuse', true],
+    ['a seal too, and counts', () => advancing(intent(5), true), 'refuse', true],
+    ['a reopening too, and counts', reopening, 'refuse', true],
+    ['a resolution too', resolving, 'refuse', undefined],
+  ])('%s', (_, make, insideTransaction, census) => {
+    const unit = make()
     expect(unit).toMatchObject({ insideTransaction })
     expect(unit.census).toBe(census)
   })
 })
 
 describe('a unit that has nothing to change puts nothing', () => {
-  it.each([
-    ['a stale write', stepOf(writing(intent(4, 'x')), view(held))],
-    ['a stale reservation', stepOf(reserving(intent(4, 'x')), view(held))],
-    ['a stale advance', stepOf(advancing(intent(4)), view(held))],
-    ['an advance of the holder', stepOf(advancing(intent(5)), view(held))],
-    ['a settlement that comes too late', stepOf(settling('u'), view(held, inFlight))],
-    ['a resolution of what runs', stepOf(resolving(), view(held, inFlight))],
-    ['a reopening of what was never fenced', stepOf(reopening(), view(undefined))],
+  it.each<[string, () => ReturnType<typeof stepOf>]>([
+    ['a stale write', () => stepOf(writing(intent(4, 'x')), view(held))],
+    ['a stale reservation', () => stepOf(reserving(intent(4, 'x')), view(held))],
+    ['a stale advance', () => stepOf(advancing(intent(4)), view(held))],
+    ['an advance of the holder', () => stepOf(advancing(intent(5)), view(held))],
+    ['a settlement that comes too late', () => stepOf(settling('u'), view(held, inFlight))],
+    ['a resolution of what runs', () => stepOf(resolving(), view(held, inFlight))],
+    ['a reopening of what was never fenced', () => stepOf(reopening(), view(undefined))],
   ])('%s', (_, step) => {
-    expect(step).toEqual({ fence: undefined, action: none })
+    expect(step()).toEqual({ fence: undefined, action: none })
   })
 
   it.each<[string, Fence | undefined, status: string]>([
@@ -89,21 +90,21 @@ describe('a unit that has nothing to change puts nothing', () => {
 })
 
 describe('a unit that has the fence to change puts the fence, and no record', () => {
-  it.each([
-    ['an advance', stepOf(advancing(intent(6)), view(held)), { ...held, generation: 6 }],
-    ['a seal', stepOf(advancing(intent(5), true), view(held)), { ...held, sealed: true }],
+  it.each<[string, () => ReturnType<typeof stepOf>, Fence]>([
+    ['an advance', () => stepOf(advancing(intent(6)), view(held)), { ...held, generation: 6 }],
+    ['a seal', () => stepOf(advancing(intent(5), true), view(held)), { ...held, sealed: true }],
     [
       'a reopening',
-      stepOf(reopening(), view({ ...held, sealed: true })),
+      () => stepOf(reopening(), view({ ...held, sealed: true })),
       { ...unbound, generation: 6 },
     ],
     [
       'a write that is refused for what has come before it',
-      stepOf(writing(intent(6, 'x')), view(held, unknown)),
+      () => stepOf(writing(intent(6, 'x')), view(held, unknown)),
       { ...held, generation: 6 },
     ],
   ])('%s', (_, step, fence) => {
-    expect(step).toEqual({ fence, action: none })
+    expect(step()).toEqual({ fence, action: none })
   })
 })
 

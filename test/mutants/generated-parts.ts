@@ -15,7 +15,6 @@ export const generatedParts: ReadonlyMap<string, GeneratedPart> = new Map([
         'test/guard/*.test.ts',
         'test/conformance/fence-store.sqlite.test.ts',
         'test/storage/sqlite/*.test.ts',
-        'test/express/modes.test.ts',
       ],
     },
   ],
