@@ -3,7 +3,7 @@
 import { parseArgs } from 'node:util'
 import { ENGINES, type Engine } from './site.ts'
 
-const SECTIONS = [
+export const SECTIONS = [
   'fences',
   'records',
   'hot',
