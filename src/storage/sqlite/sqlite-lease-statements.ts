@@ -5,7 +5,7 @@ import type { LeaseQuery } from '../../lease/lease-store.ts'
 import { prepare, SQL_NOW, type SqliteDatabase } from './sqlite-database.ts'
 
 interface StoredLease {
-  job_id: string | null
+  job_id: string
   generation: number
   status: LeaseRow['status']
   owner: string | null
@@ -27,8 +27,9 @@ export function leaseStatements(db: SqliteDatabase, now: (() => number) | undefi
   return {
     /** The row and the time, as one statement reads them. */
     find(jobId: string): { row: LeaseRow | undefined; now: number } {
-      const found = sql.find.get(given(), jobId) as StoredLease & { now: number }
-      return { row: toRow(found), now: found.now }
+      type Found = (StoredLease | { job_id: null }) & { now: number }
+      const found = sql.find.get(given(), jobId) as Found
+      return { row: found.job_id === null ? undefined : toRow(found), now: found.now }
     },
 
     put(row: LeaseRow) {
@@ -52,7 +53,7 @@ export function leaseStatements(db: SqliteDatabase, now: (() => number) | undefi
         after: after ?? '',
         limit,
       }) as StoredLease[]
-      return { rows: rows.map(toRow).filter((row) => row !== undefined), now: at }
+      return { rows: rows.map(toRow), now: at }
     },
 
     prune: (olderThanMs: number, limit: number): number =>
@@ -96,9 +97,8 @@ function prepareAll(db: SqliteDatabase) {
   }
 }
 
-function toRow(stored: StoredLease): LeaseRow | undefined {
+function toRow(stored: StoredLease): LeaseRow {
   const { job_id: jobId, generation, status, owner, lease_id: leaseId } = stored
-  if (jobId === null) return undefined
   if (status !== 'leased') {
     return {
       status,

@@ -1,6 +1,5 @@
 /** The tables of both stores, their versions, and what is expected of a handle. */
 
-import { checkCount } from '../../options.ts'
 import { prepare, type SqliteDatabase, unavailable } from './sqlite-database.ts'
 
 /** One store's tables; `version` rises with every change of `sql`. */
@@ -140,7 +139,7 @@ function withBusyTimeout(db: SqliteDatabase, timeoutMs: number, work: () => void
   try {
     work()
   } finally {
-    db.exec(`PRAGMA busy_timeout = ${checkCount('busy_timeout', before.timeout, 0, 2 ** 31 - 1)}`)
+    db.exec(`PRAGMA busy_timeout = ${before.timeout}`)
   }
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { StoreUnavailableError } from 'writefence'
+import type { SqliteStoreOptions } from 'writefence/sqlite'
 import { failure, intent, refused } from '../../../src/conformance/fence-destination.ts'
 import { faultyHandle } from '../../support/faulty-handle.ts'
 import {
@@ -10,16 +11,17 @@ import {
   temporaryFile,
 } from '../../support/sqlite-destination.ts'
 
+const busy = Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' })
 const ioError = Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_FSYNC' })
 
-function faulty() {
-  stopMonotonicTime()
+function faulty(options: SqliteStoreOptions = {}) {
+  const advance = stopMonotonicTime()
   const path = temporaryFile()
   const { handle, failNext } = faultyHandle(open(path))
-  const d = new SqliteDestination(handle)
+  const d = new SqliteDestination(handle, options)
   const group = () =>
     Promise.all(['a', 'b', 'c'].map((id) => failure(d.write(intent(1, id, { jobId: id })))))
-  return { d, group, failNext, durable: () => d.log(open(path)) }
+  return { d, group, failNext, advance, durable: () => d.log(open(path)) }
 }
 
 describe('a COMMIT that fails', () => {
@@ -58,21 +60,73 @@ describe('a COMMIT that fails', () => {
     failNext({ sql: 'ROLLBACK', when: 'before', error: ioError })
     for (const error of await group()) expect(error).toBeInstanceOf(StoreUnavailableError)
     expect(d.db.inTransaction).toBe(true)
-    expect(faults.map(({ fault }) => fault)).toContain('store_unavailable')
+    expect(faults).toContainEqual({ fault: 'store_unavailable', error: ioError })
     expect((await d.write(intent(1, 'next'))).status).toBe('applied')
     expect(durable()).toEqual(['next'])
   })
 
-  it('because of a lock is tried again, for the whole group', async () => {
-    const { d, failNext, durable } = faulty()
-    const busy = Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' })
+  it.each([[['a']], [['a', 'b']]])(
+    'because of a lock is tried again, for the whole group (%j)',
+    async (ids) => {
+      const { d, failNext, durable } = faulty()
+      failNext({ sql: 'COMMIT', when: 'before', error: busy })
+      const seen: string[][] = []
+      const writes = ids.map((id) =>
+        d.guard.write(intent(1, id), (tx) => {
+          seen.push(durable())
+          d.appends(id)(tx)
+        }),
+      )
+      for (const { status } of await Promise.all(writes)) expect(status).toBe('applied')
+      expect(durable()).toEqual(ids)
+      expect(seen).toEqual([...ids, ...ids].map(() => []))
+    },
+  )
+
+  it('because of a lock leaves the handle to its user until the next try', async () => {
+    const { d, failNext } = faulty()
     failNext({ sql: 'COMMIT', when: 'before', error: busy })
-    const outcomes = await Promise.all(['a', 'b'].map((id) => d.write(intent(1, id))))
-    expect(outcomes.map(({ status }) => status)).toEqual(['applied', 'applied'])
-    expect(durable()).toEqual(['a', 'b'])
+    const write = d.write(intent(1, 'a'))
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(d.db.inTransaction).toBe(false)
+    expect(d.log()).toEqual([])
+    expect((await write).status).toBe('applied')
   })
 
-  it('a BEGIN that fails refuses all that wait, and the next ones go on', async () => {
+  it('because of a lock is withdrawn when its time is over, and says what held it', async () => {
+    const { d, failNext, advance } = faulty({ busyTimeoutMs: 30 })
+    failNext({ sql: 'COMMIT', when: 'before', error: busy })
+    const call = d.guard.write(intent(1, 'a'), (tx) => {
+      advance(30)
+      d.appends('a')(tx)
+    })
+    const message = 'the store was busy for 30 ms; the call was withdrawn'
+    expect(await failure(call)).toMatchObject({ message, cause: busy })
+    expect(d.log()).toEqual([])
+  })
+
+  it('because of a lock, and cannot be rolled back, is tried no more', async () => {
+    const { d, failNext, group, durable } = faulty()
+    failNext({ sql: 'COMMIT', when: 'before', error: busy })
+    failNext({ sql: 'ROLLBACK', when: 'before', error: ioError })
+    for (const error of await group()) expect(error).toMatchObject({ cause: ioError })
+    expect(d.db.inTransaction).toBe(false)
+    expect(durable()).toEqual([])
+  })
+
+  it('for what is left when its only effect has been left out is given up', async () => {
+    const { d, failNext, durable } = faulty()
+    const error = Object.assign(new Error('FOREIGN KEY'), { code: 'SQLITE_CONSTRAINT_FOREIGNKEY' })
+    failNext({ sql: 'COMMIT', when: 'before', error })
+    failNext({ sql: 'COMMIT', when: 'before', error })
+    const call = failure(d.write(intent(1, 'a')))
+    expect(await call).toMatchObject({ code: 'store_unavailable', cause: error })
+    expect(durable()).toEqual([])
+  })
+})
+
+describe('a BEGIN that fails', () => {
+  it('refuses all that wait, and the next ones go on', async () => {
     const { d, group, failNext, durable } = faulty()
     failNext({ sql: 'BEGIN IMMEDIATE', when: 'before', error: ioError })
     for (const error of await group()) {
@@ -82,6 +136,31 @@ describe('a COMMIT that fails', () => {
     expect((await d.write(intent(1, 'next'))).status).toBe('applied')
     expect(durable()).toEqual(['next'])
   })
+
+  it.each(['SQLITE_BUSY', 'SQLITE_LOCKED_SHAREDCACHE'])(
+    'because of a lock (%s) is tried again',
+    async (code) => {
+      const { d, failNext, durable } = faulty()
+      const error = Object.assign(new Error('database is locked'), { code })
+      failNext({ sql: 'BEGIN IMMEDIATE', when: 'before', error })
+      expect((await d.write(intent(1, 'a'))).status).toBe('applied')
+      expect(durable()).toEqual(['a'])
+    },
+  )
+})
+
+describe('a statement that fails on the calling stack', () => {
+  it.each(['BEGIN IMMEDIATE', 'COMMIT'])(
+    '%s: writeSync throws store_unavailable, and the next one goes on',
+    (sql) => {
+      const { d, failNext, durable } = faulty()
+      const write = () => d.guard.writeSync(intent(1, 'a'), d.appends('a'))
+      failNext({ sql, when: 'before', error: ioError })
+      expect(write).toThrow(expect.objectContaining({ code: 'store_unavailable', cause: ioError }))
+      expect(write().status).toBe('applied')
+      expect(durable()).toEqual(['a'])
+    },
+  )
 })
 
 describe('a commit that fails for what one effect left behind', () => {

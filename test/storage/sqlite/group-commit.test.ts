@@ -14,13 +14,21 @@ function counting(options = {}) {
   const path = temporaryFile()
   const db = open(path)
   const commits: number[] = []
+  const marks: number[] = []
   const { handle } = faultyHandle(db)
   const counted = new Proxy(handle, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name)
       if (name !== 'prepare' || typeof value !== 'function') return value
       return (sql: string) => {
-        const statement = value(sql) as { run(): unknown }
+        const statement = value(sql) as { run(): unknown; get(): unknown }
+        if (sql.startsWith('UPDATE temp.writefence_marker')) {
+          const get = () => {
+            marks.push(commits.length)
+            return statement.get()
+          }
+          return { safeIntegers: () => {}, get }
+        }
         if (sql !== 'COMMIT') return statement
         return {
           safeIntegers: () => {},
@@ -34,7 +42,7 @@ function counting(options = {}) {
   })
   const d = new SqliteDestination(counted, options)
   const advance = stopMonotonicTime()
-  return { d, commits, path, advance }
+  return { d, commits, marks, path, advance }
 }
 
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => String(i))
@@ -84,12 +92,21 @@ describe('calls of one turn of the event loop', () => {
     const { d, commits, advance } = counting()
     const calls = numbers(4).map((id) =>
       d.guard.write(intent(1, id), (tx) => {
-        advance(6)
+        advance(5)
         d.appends(id)(tx)
       }),
     )
     await Promise.all(calls)
     expect(commits).toEqual([2, 4])
+  })
+
+  it('leave one mark in their transaction, and who is alone leaves none', async () => {
+    const { d, commits, marks } = counting()
+    await d.write(intent(1, 'alone'))
+    await Promise.all(['a', 'b', 'c'].map((id) => d.write(intent(1, id))))
+    await d.write(intent(1, 'alone again'))
+    expect(commits).toEqual([1, 4, 5])
+    expect(marks).toEqual([1])
   })
 
   it('see each other: a later one is judged by the fence of an earlier one', async () => {
@@ -148,7 +165,7 @@ describe('writeSync', () => {
     await d.guard.close()
     const retryable = expect.objectContaining({ retryable: true })
     expect(() => d.guard.writeSync(intent(1, 'x'), d.appends('x'))).toThrow(retryable)
-    expect(() => d.guard.writeSync(intent(1), d.appends('x'))).toThrow(StoreUnavailableError)
+    expect(() => d.guard.writeSync(intent(1), d.appends('x'))).toThrow('the store is closed')
     const once = expect.objectContaining({ retryable: false })
     expect(() => d.guard.writeSync(intent(1), d.appends('x'))).toThrow(once)
   })
@@ -162,7 +179,11 @@ describe('close', () => {
     for (const error of await Promise.all(calls)) {
       expect(error).toBeInstanceOf(StoreUnavailableError)
     }
-    expect(await failure(d.write(intent(1, 'c')))).toBeInstanceOf(StoreUnavailableError)
+    for (const call of [d.write(intent(1, 'c')), d.guard.inspect('job'), d.guard.unsettled()]) {
+      const error = await failure(call)
+      expect(error).toBeInstanceOf(StoreUnavailableError)
+      expect(error).toMatchObject({ message: 'the store is closed' })
+    }
     expect(d.log()).toEqual([])
     expect(d.db.open).toBe(true)
   })

@@ -1,6 +1,7 @@
 import type { Database } from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { intent, refused } from '../../../src/conformance/fence-destination.ts'
+import { faultyHandle } from '../../support/faulty-handle.ts'
 import {
   open,
   published,
@@ -114,16 +115,55 @@ describe.each(everyCase(committers))('$how, $where in its group', ({ ends, at })
   })
 })
 
+const toldSo = {
+  'INSERT OR ROLLBACK meets a conflict': { code: 'SQLITE_CONSTRAINT_UNIQUE' },
+  'a trigger raises ROLLBACK': { code: 'SQLITE_CONSTRAINT_TRIGGER' },
+  'the disk is full': { code: 'SQLITE_FULL' },
+  'a conflict whose error is swallowed': { name: 'TypeError' },
+  'the callback rolls back': { name: 'TypeError' },
+  'the callback rolls back and begins': { name: 'TypeError' },
+  'the callback rolls back and throws': { message: 'after the rollback' },
+} satisfies Record<keyof typeof culprits, object>
+const names = Object.keys(culprits) as (keyof typeof culprits)[]
+
 describe('an effect that ends the transaction is told so', () => {
-  it.each([
-    ['INSERT OR ROLLBACK meets a conflict', { code: 'SQLITE_CONSTRAINT_UNIQUE' }],
-    ['the disk is full', { code: 'SQLITE_FULL' }],
-    ['the callback rolls back', { name: 'TypeError' }],
-    ['the callback rolls back and throws', { message: 'after the rollback' }],
-    ['a conflict whose error is swallowed', { name: 'TypeError' }],
-  ] as const)('%s', async (how, expected) => {
+  it.each(names)('%s', async (how) => {
     const { error } = await runGroup(culprits[how], 2)
-    expect(error).toMatchObject(expected)
+    expect(error).toMatchObject(toldSo[how])
+  })
+})
+
+describe('those who share a transaction that an effect ends', () => {
+  it.each(Object.entries({ ...culprits, ...committers }))(
+    '%s: they are answered once what they did is durable',
+    async (_, ends) => {
+      stopMonotonicTime()
+      const path = temporaryFile()
+      const d = new SqliteDestination(open(path))
+      setTraps(d.db)
+      const other = open(path)
+      const first = d.write(intent(1, 'a')).then(() => d.log(other))
+      const culprit = d.guard.write(intent(1, 'x', { jobId: 'x' }), (tx) => void ends(tx))
+      await expect(culprit).rejects.toThrow()
+      expect(await first).toEqual(['a'])
+    },
+  )
+
+  it('are store_unavailable with it where what is left of it cannot be rolled back', async () => {
+    stopMonotonicTime()
+    const path = temporaryFile()
+    const { handle, failNext } = faultyHandle(open(path))
+    const d = new SqliteDestination(handle)
+    const error = Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR' })
+    failNext({ sql: 'ROLLBACK', when: 'before', error })
+    const ended = await Promise.allSettled([
+      d.write(intent(1, 'a')),
+      d.guard.write(intent(1, 'x'), (tx) => void tx.exec('ROLLBACK; BEGIN')),
+    ])
+    const reason = { code: 'store_unavailable', cause: error }
+    expect(ended).toMatchObject([{ reason }, { reason }])
+    expect((await d.write(intent(1, 'b'))).status).toBe('applied')
+    expect(d.log(open(path))).toEqual(['b'])
   })
 })
 
@@ -154,11 +194,12 @@ describe('writeSync', () => {
 })
 
 describe('within', () => {
-  it.each(Object.entries(culprits))('%s: the caller is told', (_, ends) => {
+  it.each(names)('%s: the caller is told', (how) => {
     const d = new SqliteDestination()
     setTraps(d.db)
     d.db.exec('BEGIN IMMEDIATE')
-    expect(() => d.guard.within(d.db, intent(5, 'x'), (tx) => void ends(tx))).toThrow()
+    const call = () => d.guard.within(d.db, intent(5, 'x'), (tx) => void culprits[how](tx))
+    expect(call).toThrow(expect.objectContaining(toldSo[how]))
     if (d.db.inTransaction) d.db.exec('ROLLBACK')
     expect(d.log()).toEqual([])
   })

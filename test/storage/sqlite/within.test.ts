@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { StoreUnavailableError } from 'writefence'
 import { intent, refused } from '../../../src/conformance/fence-destination.ts'
 import {
@@ -42,7 +42,9 @@ describe('within', () => {
     // By the snapshot generation 6 is the first that was ever seen.
     const call = () => d.guard.within(other, intent(6, 'older'), d.appends('older'))
     expect(call).toThrow(StoreUnavailableError)
-    expect(call).toThrow(/BEGIN IMMEDIATE/)
+    expect(call).toThrow(/locked, or has moved on since .* begin it with BEGIN IMMEDIATE/)
+    const cause = expect.objectContaining({ code: 'SQLITE_BUSY_SNAPSHOT' })
+    expect(call).toThrow(expect.objectContaining({ cause }))
     other.exec('COMMIT')
     expect(d.log()).toEqual(['newer'])
     expect(await d.guard.inspect('job')).toMatchObject({ highestGeneration: 7 })
@@ -82,6 +84,41 @@ describe('within', () => {
     const call = () => d.guard.within(strange, intent(1, 'x'), d.appends('x'))
     expect(call).toThrow(StoreUnavailableError)
     strange.exec('COMMIT')
+  })
+
+  it('on a closed store is store_unavailable', async () => {
+    const { d } = twoHandles()
+    await d.guard.close()
+    d.db.exec('BEGIN')
+    const call = () => d.guard.within(d.db, intent(1, 'x'), d.appends('x'))
+    expect(call).toThrow(StoreUnavailableError)
+    expect(call).toThrow('the store is closed')
+    d.db.exec('COMMIT')
+    expect(d.log()).toEqual([])
+  })
+
+  it('whose transaction is lost to the tables of the store says what they said', () => {
+    const { d } = twoHandles()
+    d.db.exec(`CREATE TRIGGER broken BEFORE INSERT ON writefence_fence
+      BEGIN SELECT RAISE(ROLLBACK, 'not today'); END; BEGIN IMMEDIATE`)
+    const call = () => d.guard.within(d.db, intent(1, 'x'), d.appends('x'))
+    expect(call).toThrow(expect.objectContaining({ message: 'SQLite: not today' }))
+    expect(d.db.inTransaction).toBe(false)
+    expect(d.log()).toEqual([])
+  })
+
+  it('prepares its statements once a handle', () => {
+    const { d, other } = twoHandles()
+    const within = (tx: typeof other, id: string) => {
+      tx.exec('BEGIN IMMEDIATE')
+      expect(d.guard.within(tx, intent(1, id), () => id).status).toBe('applied')
+      tx.exec('COMMIT')
+    }
+    within(other, 'first')
+    const prepared = [d.db, other].map((handle) => vi.spyOn(handle, 'prepare'))
+    within(d.db, 'x')
+    within(other, 'y')
+    for (const prepare of prepared) expect(prepare).not.toHaveBeenCalled()
   })
 
   it('refuses an async function before it is called', () => {
