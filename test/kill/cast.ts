@@ -5,6 +5,8 @@ import type { Server as HttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Child } from './compile.ts'
 import { FAULTS, type Fault } from './faults.ts'
+import { Load } from './load.ts'
+import type { Pace } from './pace.ts'
 import { type FaultyProxy, faultyProxy } from './proxy.ts'
 import { recorder } from './recorder.ts'
 import type { Server } from './servers/server.ts'
@@ -27,6 +29,7 @@ export interface Stage {
   /** The base URL of the third system. */
   readonly third: string
   readonly clockEnv: NodeJS.ProcessEnv
+  readonly pace: Pace
   readonly random: () => number
   /** A process has ended though nobody has killed it. */
   readonly failed: (error: Error) => void
@@ -37,6 +40,8 @@ export interface Cast {
   readonly leases: readonly Victim[]
   readonly workers: readonly Victim[]
   readonly proxies: { readonly bank: FaultyProxy; readonly leases: FaultyProxy }
+  /** Counts the writes that were told to be applied. */
+  readonly acknowledged: Load
   /** Where the proxies listen. */
   readonly bankUrl: string
   readonly leasesUrl: string
@@ -44,12 +49,20 @@ export interface Cast {
 
 /** Nobody has started yet, but for the proxies. */
 export async function castOf(stage: Stage): Promise<Cast> {
-  const { server, fault, third, clockEnv, history, failed, file, random } = stage
+  const { server, fault, third, pace, clockEnv, history, failed, file, random } = stage
   const { engine, where } = server
   const make = (kind: Kind, count: number, child: Child, task: (index: number) => object) =>
     Array.from({ length: count }, (_, index) => {
       const env = kind === 'worker' ? {} : clockEnv
-      return new Victim({ kind, index, file: file(child), task: () => task(index), env, failed })
+      return new Victim({
+        kind,
+        index,
+        file: file(child),
+        task: () => task(index),
+        env,
+        pace,
+        failed,
+      })
     })
   const place = fault && FAULTS[fault].in
   const plain = place === 'plain destination'
@@ -57,17 +70,21 @@ export async function castOf(stage: Stage): Promise<Cast> {
     'destination',
     DESTINATIONS,
     plain ? 'plain-destination' : 'destination',
-    (index): DestinationTask => ({ engine, where, third, index, count: DESTINATIONS, fault }),
+    (index): DestinationTask => {
+      const { slowness } = pace
+      return { engine, where, slowness, third, index, count: DESTINATIONS, fault }
+    },
   )
   const kept = place !== 'lease service'
   const leases = make('lease service', LEASE_SERVICES, 'lease-service', (): LeaseTask => {
-    return { engine, where, kept }
+    return { engine, where, slowness: pace.slowness, kept }
   })
   /** One of those that are up. A stopped one is taken for up: it does not answer. */
   const upIn = (victims: readonly Victim[]) => {
     const up = victims.filter((victim) => victim.ready)
     return up[Math.floor(up.length * random())]
   }
+  const acknowledged = new Load()
   const workers: Victim[] = []
   const workerLoad = (slot = '') => workers[Number(slot)]?.load
   const sharded = (path: string) => {
@@ -76,7 +93,7 @@ export async function castOf(stage: Stage): Promise<Cast> {
     return destinations[shardOf(job, DESTINATIONS)]
   }
   const proxyOf = (name: string, pick: (path: string) => Victim | undefined) =>
-    faultyProxy({ recorder: recorder(history, name), pick, workerLoad }, random)
+    faultyProxy({ recorder: recorder(history, name), pick, workerLoad, acknowledged }, random)
   const proxies = {
     bank: proxyOf('bank-proxy', sharded),
     leases: proxyOf('lease-proxy', () => upIn(leases)),
@@ -88,10 +105,11 @@ export async function castOf(stage: Stage): Promise<Cast> {
   const task = (index: number): WorkerTask => {
     started += 1
     const known = { history, name: `worker-${started}`, slot: String(index), jobs: JOBS, kinds }
-    return { ...known, leases: leasesUrl, bank: bankUrl, workers: WORKERS_EACH }
+    const urls = { leases: leasesUrl, bank: bankUrl }
+    return { ...known, ...urls, slowness: pace.slowness, workers: WORKERS_EACH }
   }
   workers.push(...make('worker', WORKER_PROCESSES, 'worker', task))
-  return { destinations, leases, workers, proxies, bankUrl, leasesUrl }
+  return { destinations, leases, workers, proxies, acknowledged, bankUrl, leasesUrl }
 }
 
 export async function listen(server: HttpServer): Promise<string> {

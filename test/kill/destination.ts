@@ -116,17 +116,26 @@ function keyOf(job: string, operation: string): string {
 }
 
 async function open(task: DestinationTask) {
-  const { engine, where, index } = task
+  const { engine, where, index, slowness } = task
   const name = `bank-${index}`
   switch (engine) {
     case 'sqlite':
-      return routes((await import('./engines/sqlite.ts')).openBank(where), task)
+      return routes((await import('./engines/sqlite.ts')).openBank(where, slowness), task)
     case 'postgres':
-      return routes(await (await import('./engines/postgres.ts')).openBank(where, name), task)
+      return routes(
+        await (await import('./engines/postgres.ts')).openBank(where, name, slowness),
+        task,
+      )
     case 'mariadb':
-      return routes(await (await import('./engines/mariadb.ts')).openBank(where, name), task)
+      return routes(
+        await (await import('./engines/mariadb.ts')).openBank(where, name, slowness),
+        task,
+      )
     case 'redis':
-      return routes(await (await import('./engines/redis.ts')).openBank(where, name), task)
+      return routes(
+        await (await import('./engines/redis.ts')).openBank(where, name, slowness),
+        task,
+      )
   }
 }
 

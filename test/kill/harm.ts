@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Cast } from './cast.ts'
 import type { StepClock } from './clock.ts'
 import { fillDisk } from './full-disk.ts'
+import type { Pace } from './pace.ts'
 import type { Server } from './servers/server.ts'
 import type { Victim } from './victim.ts'
 
@@ -34,14 +35,17 @@ export interface Scene {
   readonly cast: Cast
   readonly server: Server
   readonly clock: StepClock
+  readonly pace: Pace
   readonly random: () => number
   /** Rejects as soon as anything has failed that nobody has harmed. */
   readonly failure: Promise<never>
 }
 
-// A kill comes after so many requests of its victim, or after that time where none come.
-const MOST_REQUESTS = 40
-const LONGEST_WAIT_MS = 1_500
+// A kill comes after so many acknowledged writes, and then so many requests of its victim; or, where
+// they do not come, after that time.
+const MOST_WRITES = 10
+const MOST_REQUESTS = 8
+const LONGEST_MS = { writes: 2_500, requests: 400 }
 
 export async function harm(plan: HarmPlan, scene: Scene): Promise<Harmed> {
   const done: Harmed = {
@@ -86,7 +90,7 @@ async function harmOne(scene: Scene, done: Harmed): Promise<void> {
   }
   if (what < 0.4 && harms.length > 0) {
     const chosen = harms[Math.floor(harms.length * random())]
-    await moment(cast.destinations[0], random)
+    await moment(cast.destinations[0], scene)
     const underWay = cast.destinations.reduce((sum, { load }) => sum + load.underWay, 0)
     if (!(await chosen?.run())) return
     if (chosen?.kind === 'cut') done.cuts += 1
@@ -95,22 +99,23 @@ async function harmOne(scene: Scene, done: Harmed): Promise<void> {
   }
   if (what < 0.45) {
     // Nobody is left who has the files open: whoever comes next has to recover them.
-    await moment(one(cast.destinations, random), random)
+    await moment(one(cast.destinations, random), scene)
     await kill(cast.destinations, scene, done)
     return
   }
   const kind = random()
   const among = kind < 0.5 ? cast.destinations : kind < 0.75 ? cast.workers : cast.leases
   const victim = one(among, random)
-  await moment(victim, random)
+  await moment(victim, scene)
   if (victim !== undefined) await kill([victim], scene, done)
 }
 
 /** A moment at which the victim is at work. */
-async function moment(victim: Victim | undefined, random: () => number): Promise<void> {
-  const requests = 1 + Math.floor(MOST_REQUESTS * random())
-  const waitMs = LONGEST_WAIT_MS * (0.3 + 0.7 * random())
-  await (victim === undefined ? sleep(50) : victim.load.after(requests, waitMs))
+async function moment(victim: Victim | undefined, { cast, pace, random }: Scene): Promise<void> {
+  const upTo = (most: number) => 1 + Math.floor(most * random())
+  const ms = (longest: number) => longest * random() * pace.slowness
+  await cast.acknowledged.after(upTo(MOST_WRITES), ms(LONGEST_MS.writes))
+  await victim?.load.after(upTo(MOST_REQUESTS), ms(LONGEST_MS.requests))
   await sleep(5 * random())
 }
 
@@ -152,11 +157,11 @@ function count(
   if (underWay === 0) done.idle += 1
 }
 
-/** Beyond the lease (1.5 s) of a worker, beyond the deadline (0.6 s) of an effect. */
-function stop({ cast, random }: Scene, done: Harmed): void {
+/** Mostly beyond the lease (1.5 s) of a worker, and the deadline (0.6 s) of an effect. */
+function stop({ cast, pace, random }: Scene, done: Harmed): void {
   const victim = one([...cast.destinations, ...cast.workers], random)
   if (victim === undefined) return
   victim.stop()
   done.stops += 1
-  setTimeout(() => victim.goOn(), 500 + 2_500 * random())
+  setTimeout(() => victim.goOn(), (300 + 2_500 * random()) * pace.slowness)
 }

@@ -36,6 +36,8 @@ interface Route {
   readonly recorder: Recorder
   /** Where a request goes; `undefined` where nobody is up who could take it. */
   readonly pick: (path: string) => Target | undefined
+  /** Hears of each write that is told to be applied. */
+  readonly acknowledged: Load
   /** The requests of a worker, by the header that names it. */
   readonly workerLoad: (name: string | undefined) => Load | undefined
 }
@@ -74,6 +76,9 @@ export function faultyProxy(route: Route, random: () => number): FaultyProxy {
       const answer = await pass(passing)
       if (isSkewed(answer.headers.date)) skewed += 1
       if (happens('answersCut', 0.05)) return void res.destroy()
+      if (/^(applied|replayed)/.test(answer.headers['fencing-verdict'] ?? '')) {
+        route.acknowledged.began()
+      }
       res.writeHead(answer.status, answer.headers).end(answer.body)
     } catch {
       res.destroy()

@@ -17,6 +17,7 @@ import { type Harmed, harm, type Scene } from './harm.ts'
 import { type Judgement, judgeFile } from './judge.ts'
 import { removeFolder, temporaryFolder } from './leftovers.ts'
 import { livesOn, olderHolders } from './liveness.ts'
+import { Pace } from './pace.ts'
 import { openServer } from './servers/open.ts'
 import { thirdSystem } from './third-system.ts'
 
@@ -53,6 +54,7 @@ export async function runKillTest(plan: KillPlan): Promise<KillReport> {
   mkdirSync(directory, { recursive: true })
   const outside = temporaryFolder()
   const random = generator(seed)
+  const pace = new Pace()
   const clock = stepClock(`${outside}/clock`)
   if (!clock.steps) plan.progress('libfaketime is not installed: no clock is stepped')
   const clockEnv = clock.env
@@ -63,9 +65,9 @@ export async function runKillTest(plan: KillPlan): Promise<KillReport> {
   try {
     const failure = new Failure()
     const { failed } = failure
-    const stage = { server, fault, file, history, clockEnv, random, failed }
+    const stage = { server, fault, file, history, clockEnv, pace, random, failed }
     cast = await castOf({ ...stage, third: await listen(third.server) })
-    const scene = { cast, server, clock, random, failure: failure.promise }
+    const scene = { cast, server, clock, pace, random, failure: failure.promise }
     const harmed = await perform(plan, scene)
     const applied = byJob([...(await server.effects()), ...third.effects])
     const { leasesUrl: leases, bankUrl: bank } = cast

@@ -6,6 +6,8 @@ import type { Fault } from './faults.ts'
 export interface DestinationTask {
   readonly engine: Engine
   readonly where: string
+  /** By which all times are longer than on an idle machine. */
+  readonly slowness: number
   /** The base URL of the third system. */
   readonly third: string
   /** Effects of a job go to one of `count` destinations only: the one with its number. */
@@ -23,12 +25,14 @@ export function shardOf(job: string, count: number): number {
 export interface LeaseTask {
   readonly engine: Engine
   readonly where: string
+  readonly slowness: number
   /** `false` where it is to forget all leases with its process. */
   readonly kept: boolean
 }
 
 export interface WorkerTask {
   readonly history: string
+  readonly slowness: number
   /** No other process of the run, past ones included, has this name. */
   readonly name: string
   /** By which the proxies know it. */

@@ -4,6 +4,7 @@ import { type ChildProcess, type ForkOptions, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { tracked } from './leftovers.ts'
 import { Load } from './load.ts'
+import type { Pace } from './pace.ts'
 
 export type Kind = 'destination' | 'lease service' | 'worker'
 
@@ -15,6 +16,7 @@ interface Role {
   /** What it is told as it starts. */
   readonly task: () => object
   readonly env: NodeJS.ProcessEnv
+  readonly pace: Pace
   /** It has ended though nobody has killed it. */
   readonly failed: (error: Error) => void
 }
@@ -59,7 +61,8 @@ export class Victim {
 
   /** Resolves once it is up, or was killed before; everything else has `failed`. */
   async start(): Promise<void> {
-    const { kind, index, file, task, env, failed } = this.#role
+    const { kind, index, file, task, env, pace, failed } = this.#role
+    const began = performance.now()
     const options = {
       execArgv: [],
       env: { ...process.env, ...env },
@@ -80,6 +83,7 @@ export class Victim {
     if (message === undefined || this.#child !== child) return
     this.#url = `http://127.0.0.1:${(message as { port: number }).port}`
     this.#ready = true
+    pace.started(performance.now() - began)
   }
 
   /** Kills it, whatever it is doing, and waits until it is gone. */

@@ -9,11 +9,16 @@ import { endWithParent, isUp, taskOf } from './child.ts'
 import { recorder, recordingFetch } from './recorder.ts'
 import type { WorkerTask } from './tasks.ts'
 
-const { history, name, slot, leases, bank, jobs, workers, kinds } = taskOf<WorkerTask>()
+const { history, slowness, name, slot, leases, bank, jobs, workers, kinds } = taskOf<WorkerTask>()
 const fetch = recordingFetch(recorder(history, name), slot)
-const store = new HttpLeaseStore(leases, { fetch, timeoutMs: 500 })
-const destinations = [httpDestination(bank, { fetch, timeoutMs: 500 })]
-const LIMITS = { ttlMs: 1_500, retryForMs: 2_000, takeoverTimeoutMs: 4_000 } as const
+const times = (ms: number) => Math.round(ms * slowness)
+const store = new HttpLeaseStore(leases, { fetch, timeoutMs: times(500) })
+const destinations = [httpDestination(bank, { fetch, timeoutMs: times(500) })]
+const LIMITS = {
+  ttlMs: times(1_500),
+  retryForMs: times(2_000),
+  takeoverTimeoutMs: times(4_000),
+}
 
 async function work(owner: string): Promise<void> {
   const jobId = `job-${Math.floor(Math.random() * jobs)}`
@@ -24,7 +29,7 @@ async function work(owner: string): Promise<void> {
     const first = Math.max(0, done - 1)
     for (let step = first; step < first + 5; step += 1) {
       const sent = kinds.map((kind) => {
-        const init = { method: 'POST', operationId: `${kind}-${step}`, timeoutMs: 1_000 }
+        const init = { method: 'POST', operationId: `${kind}-${step}`, timeoutMs: times(1_000) }
         return lease.fetch(`${bank}/jobs/${jobId}/${kind}`, init)
       })
       for (const answer of await Promise.allSettled(sent)) {

@@ -33,5 +33,15 @@ export interface Bank<Tx, Mode extends StoreMode> {
   count(job: string): Promise<number>
 }
 
+/** How long an effect may take before it is overdue. */
+export function deadlineMs(slowness: number): number {
+  return Math.round(600 * slowness)
+}
+
+/** How long a store waits for its database. */
+export function patienceMs(slowness: number): number {
+  return Math.round(1_500 * slowness)
+}
+
 /** Nothing was written, nor will be. */
 export class NotInserted extends Error {}

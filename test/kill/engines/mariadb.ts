@@ -4,10 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createPool, type Pool, type PoolConnection, type RowDataPacket } from 'mysql2/promise'
 import { WriteGuard } from '../../../src/guard/write-guard.ts'
 import { MysqlFenceStore, MysqlLeaseStore } from '../../../src/storage/mysql/index.ts'
-import { type Bank, type Effect, NotInserted, type Told } from './bank.ts'
+import { type Bank, deadlineMs, type Effect, NotInserted, patienceMs, type Told } from './bank.ts'
 import { patiently } from './patience.ts'
 
-const TIMES = { timeoutMs: 1_500, effectTimeoutMs: 1_500 }
 const INSERT =
   'INSERT INTO effects (job, operation, generation, lease, nonce) VALUES (?, ?, ?, ?, ?)'
 const FIND = 'SELECT nonce FROM effects WHERE job = ? AND operation = ?'
@@ -17,6 +16,7 @@ const COUNT = "SELECT count(*) AS count FROM effects WHERE job = ? AND operation
 export async function openBank(
   where: string,
   name: string,
+  slowness: number,
 ): Promise<Bank<PoolConnection, 'async'>> {
   const pool = poolOf(where, name)
   // What a predecessor has sent may still be running: afterwards, nothing of it will appear.
@@ -26,7 +26,9 @@ export async function openBank(
   const find = async (job: string, operation: string) =>
     (await query(FIND, [job, operation])) as Told | undefined
   return {
-    guard: new WriteGuard(new MysqlFenceStore(pool, TIMES), { deadlineMs: 600 }),
+    guard: new WriteGuard(new MysqlFenceStore(pool, times(slowness)), {
+      deadlineMs: deadlineMs(slowness),
+    }),
     within: (effect) => async (tx) => {
       await tx.query(INSERT, valuesOf(effect))
       return { nonce: effect.nonce }
@@ -50,12 +52,12 @@ export async function openBank(
   }
 }
 
-export async function openLeases(where: string): Promise<MysqlLeaseStore> {
-  return new MysqlLeaseStore(poolOf(where, 'leases'), { timeoutMs: TIMES.timeoutMs })
+export async function openLeases(where: string, slowness: number): Promise<MysqlLeaseStore> {
+  return new MysqlLeaseStore(poolOf(where, 'leases'), { timeoutMs: patienceMs(slowness) })
 }
 
 function poolOf(where: string, user: string): Pool {
-  return createPool({ ...JSON.parse(where), user, connectionLimit: 8, connectTimeout: 1_000 })
+  return createPool({ ...JSON.parse(where), user, connectionLimit: 8, connectTimeout: 3_000 })
 }
 
 function valuesOf({ job, operation, generation, lease, nonce }: Effect) {
@@ -72,4 +74,8 @@ async function endAll(pool: Pool, which: string): Promise<void> {
     for (const { ID } of threads) await pool.query(`KILL ${ID}`).catch(() => {})
     await sleep(20)
   }
+}
+
+function times(slowness: number) {
+  return { timeoutMs: patienceMs(slowness), effectTimeoutMs: patienceMs(slowness) }
 }

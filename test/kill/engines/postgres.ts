@@ -4,10 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { WriteGuard } from '../../../src/guard/write-guard.ts'
 import { PostgresFenceStore, PostgresLeaseStore } from '../../../src/storage/postgres/index.ts'
-import { type Bank, type Effect, NotInserted, type Told } from './bank.ts'
+import { type Bank, deadlineMs, type Effect, NotInserted, patienceMs, type Told } from './bank.ts'
 import { patiently } from './patience.ts'
 
-const TIMES = { timeoutMs: 1_500, effectTimeoutMs: 1_500 }
 const INSERT =
   'INSERT INTO effects (job, operation, generation, lease, nonce) VALUES ($1, $2, $3, $4, $5)'
 const FIND = 'SELECT nonce FROM effects WHERE job = $1 AND operation = $2'
@@ -15,7 +14,11 @@ const COUNT =
   "SELECT count(*)::int AS count FROM effects WHERE job = $1 AND operation LIKE 'write-%'"
 
 /** `name` is that of the destination, whichever process it is. */
-export async function openBank(where: string, name: string): Promise<Bank<pg.PoolClient, 'async'>> {
+export async function openBank(
+  where: string,
+  name: string,
+  slowness: number,
+): Promise<Bank<pg.PoolClient, 'async'>> {
   const pool = poolOf(where, name)
   // The application's own: its clients have somebody to tell that their connection is lost.
   const own = poolOf(where, name).on('connect', (client) => void client.on('error', ignored))
@@ -24,8 +27,8 @@ export async function openBank(where: string, name: string): Promise<Bank<pg.Poo
   const find = async (job: string, operation: string) =>
     (await pool.query<Told>(FIND, [job, operation])).rows[0]
   return {
-    guard: new WriteGuard(new PostgresFenceStore<pg.PoolClient>(pool, TIMES), {
-      deadlineMs: 600,
+    guard: new WriteGuard(new PostgresFenceStore<pg.PoolClient>(pool, times(slowness)), {
+      deadlineMs: deadlineMs(slowness),
     }),
     within: (effect) => async (tx) => {
       await tx.query(INSERT, valuesOf(effect))
@@ -51,8 +54,8 @@ export async function openBank(where: string, name: string): Promise<Bank<pg.Poo
   }
 }
 
-export async function openLeases(where: string): Promise<PostgresLeaseStore> {
-  return new PostgresLeaseStore(poolOf(where, 'leases'), { timeoutMs: TIMES.timeoutMs })
+export async function openLeases(where: string, slowness: number): Promise<PostgresLeaseStore> {
+  return new PostgresLeaseStore(poolOf(where, 'leases'), { timeoutMs: patienceMs(slowness) })
 }
 
 function poolOf(where: string, name: string): pg.Pool {
@@ -60,7 +63,7 @@ function poolOf(where: string, name: string): pg.Pool {
     ...JSON.parse(where),
     application_name: name,
     max: 8,
-    connectionTimeoutMillis: 1_000,
+    connectionTimeoutMillis: 3_000,
   })
   // A connection that was cut while nobody used it.
   pool.on('error', ignored)
@@ -83,4 +86,8 @@ async function endOthers(pool: pg.Pool, name: string): Promise<void> {
 async function untilGone(pool: pg.Pool, pid: number): Promise<void> {
   const sql = 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1'
   while ((await patiently(() => pool.query(sql, [pid]))).rows.length > 0) await sleep(20)
+}
+
+function times(slowness: number) {
+  return { timeoutMs: patienceMs(slowness), effectTimeoutMs: patienceMs(slowness) }
 }

@@ -8,10 +8,9 @@ import {
   RedisLeaseStore,
   type RedisTransaction,
 } from '../../../src/storage/redis/index.ts'
-import { type Bank, NotInserted, type Told } from './bank.ts'
+import { type Bank, deadlineMs, NotInserted, patienceMs, type Told } from './bank.ts'
 import { patiently } from './patience.ts'
 
-const TIMES = { timeoutMs: 1_500 }
 /** All effects in their order, and those of each job by operation. */
 export const EFFECTS = '{writefence}effects'
 const ofJob = (job: string) => `{writefence}effects:${job}`
@@ -21,6 +20,7 @@ const writes = (job: string) => `{writefence}writes:${job}`
 export async function openBank(
   where: string,
   name: string,
+  slowness: number,
 ): Promise<Bank<RedisTransaction, 'async'>> {
   const redis = connect(where)
   // What a predecessor has sent may not have been read yet: afterwards, nothing of it will be.
@@ -31,7 +31,9 @@ export async function openBank(
     return nonce === null ? undefined : { nonce }
   }
   return {
-    guard: new WriteGuard(new RedisFenceStore(redis, TIMES), { deadlineMs: 600 }),
+    guard: new WriteGuard(new RedisFenceStore(redis, { timeoutMs: patienceMs(slowness) }), {
+      deadlineMs: deadlineMs(slowness),
+    }),
     within: (effect) => (tx) => {
       tx.call('RPUSH', EFFECTS, JSON.stringify(effect))
       tx.call('HSET', ofJob(effect.job), effect.operation, effect.nonce)
@@ -65,8 +67,8 @@ export async function openBank(
   }
 }
 
-export async function openLeases(where: string): Promise<RedisLeaseStore> {
-  return new RedisLeaseStore(connect(where), TIMES)
+export async function openLeases(where: string, slowness: number): Promise<RedisLeaseStore> {
+  return new RedisLeaseStore(connect(where), { timeoutMs: patienceMs(slowness) })
 }
 
 /** What has no answer when its connection is lost has failed: nothing is sent a second time. */

@@ -7,11 +7,9 @@ import {
   SqliteFenceStore,
   SqliteLeaseStore,
 } from '../../../src/storage/sqlite/index.ts'
-import { type Bank, type Effect, NotInserted, type Told } from './bank.ts'
+import { type Bank, deadlineMs, type Effect, NotInserted, patienceMs, type Told } from './bank.ts'
 
-const TIMES = { busyTimeoutMs: 1_500 }
-
-export function openBank(folder: string): Bank<Database, 'sync'> {
+export function openBank(folder: string, slowness: number): Bank<Database, 'sync'> {
   const db = openSqlite(`${folder}/bank.db`)
   const insert = db.prepare(
     'INSERT INTO effects (job, operation, generation, lease, nonce) VALUES (?, ?, ?, ?, ?)',
@@ -24,7 +22,9 @@ export function openBank(folder: string): Bank<Database, 'sync'> {
     insert.run(job, operation, generation, lease, nonce)
   }
   return {
-    guard: new WriteGuard(new SqliteFenceStore(db, TIMES), { deadlineMs: 600 }),
+    guard: new WriteGuard(new SqliteFenceStore(db, { busyTimeoutMs: patienceMs(slowness) }), {
+      deadlineMs: deadlineMs(slowness),
+    }),
     within: (effect) => () => {
       run(effect)
       return { nonce: effect.nonce }
@@ -42,6 +42,8 @@ export function openBank(folder: string): Bank<Database, 'sync'> {
   }
 }
 
-export function openLeases(folder: string): SqliteLeaseStore {
-  return new SqliteLeaseStore(openSqlite(`${folder}/leases.db`), TIMES)
+export function openLeases(folder: string, slowness: number): SqliteLeaseStore {
+  return new SqliteLeaseStore(openSqlite(`${folder}/leases.db`), {
+    busyTimeoutMs: patienceMs(slowness),
+  })
 }
