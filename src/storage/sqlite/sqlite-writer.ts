@@ -191,8 +191,8 @@ export class SqliteWriter {
    * those before it run again. It runs again either way, without its effect: to advance the fence.
    */
   #recover(queue: TicketQueue<SqliteWork>, members: Member[], ended: TransactionEnded): Round {
-    const culprit = members.at(-1)
-    if (culprit === undefined) return { status: 'ran' }
+    // Nothing but the effect of a member ends a transaction.
+    const { ticket } = members.at(-1) as Member
     let committed = false
     let round: Round = { status: 'ran' }
     try {
@@ -204,7 +204,6 @@ export class SqliteWriter {
       round = { status: 'busy', reason: error }
     }
     publishFault({ fault: 'transaction_ended_by_callback', error: ended })
-    const { ticket } = culprit
     this.#spoiled.set(ticket.work, { error: ended.cause ?? new TypeError(ended.message) })
     if (committed) for (const each of members.slice(0, -1)) each.ticket.resolve(each.value)
     queue.putBack(committed ? [ticket] : members.map((each) => each.ticket))

@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { StoreUnavailableError } from 'writefence'
 import { failure, intent } from '../../../src/conformance/fence-destination.ts'
 import {
@@ -34,12 +34,32 @@ describe('while the handle is inside a transaction of its user', () => {
     expect(d.log(other)).toEqual(['x'])
   })
 
+  it.each<[string, (d: SqliteDestination) => Promise<unknown>]>([
+    ['has committed', (d) => d.write(intent(1, 'before'))],
+    [
+      'has rolled back',
+      (d) => failure(d.guard.write(intent(1, 'before'), (tx) => void tx.exec('ROLLBACK; BEGIN'))),
+    ],
+  ])('a write waits for it where the store %s before', async (_, before) => {
+    const { d } = fileDestination()
+    await before(d)
+    d.db.exec('DELETE FROM log; BEGIN IMMEDIATE')
+    const write = d.write(intent(1, 'x'))
+    await turns()
+    expect([d.log(), d.db.inTransaction]).toEqual([[], true])
+    d.db.exec("INSERT INTO log VALUES ('user'); COMMIT")
+    expect((await write).status).toBe('applied')
+    expect(d.log()).toEqual(['user', 'x'])
+  })
+
   it('a write is store_unavailable after the bound, and lands no more', async () => {
     const { d, other } = fileDestination(SOON)
     d.db.exec('BEGIN IMMEDIATE')
     const error = await failure(d.write(intent(1, 'x')))
     expect(error).toBeInstanceOf(StoreUnavailableError)
     expect(error).toMatchObject({ message: expect.stringContaining('withdrawn') })
+    const message = 'the handle is inside a transaction of its user'
+    expect(error).toMatchObject({ cause: { message } })
     d.db.exec('COMMIT')
     expect((await d.write(intent(1, 'y'))).status).toBe('applied')
     expect(d.log(other)).toEqual(['y'])
@@ -57,7 +77,9 @@ describe('while the handle is inside a transaction of its user', () => {
   ])('%s is refused: what can be rolled back is no reservation', async (_, call) => {
     const { d } = fileDestination()
     d.db.exec('BEGIN IMMEDIATE')
-    expect(await failure(call(d))).toBeInstanceOf(TypeError)
+    const error = await failure(call(d))
+    expect(error).toBeInstanceOf(TypeError)
+    expect((error as Error).message).toMatch(/is inside a transaction, .* durable: call .* outside/)
     d.db.exec('COMMIT')
     expect(await d.guard.inspect('job')).toBeUndefined()
   })
@@ -129,6 +151,35 @@ describe('while another connection has the lock', () => {
     expect(d.log()).toEqual(['y'])
   })
 
+  it('writeSync is let in by what ends while it waits', () => {
+    const { d, other } = fileDestination(SOON)
+    d.db.pragma('busy_timeout = 0')
+    other.exec("BEGIN IMMEDIATE; INSERT INTO log VALUES ('other')")
+    const pauses = vi.spyOn(Atomics, 'wait').mockImplementation(() => {
+      other.exec('COMMIT')
+      return 'timed-out'
+    })
+    onTestFinished(() => pauses.mockRestore())
+    expect(d.guard.writeSync(intent(1, 'x'), d.appends('x')).status).toBe('applied')
+    expect(pauses).toHaveBeenCalledOnce()
+    expect(d.log()).toEqual(['other', 'x'])
+  })
+
+  it('writeSync waits no longer than its bound', () => {
+    const advance = stopMonotonicTime()
+    const { d, other } = fileDestination(SOON)
+    d.db.pragma('busy_timeout = 0')
+    other.exec('BEGIN IMMEDIATE')
+    const pauses = vi.spyOn(Atomics, 'wait').mockImplementation(() => {
+      advance(15)
+      return 'timed-out'
+    })
+    onTestFinished(() => pauses.mockRestore())
+    expect(() => d.guard.writeSync(intent(1, 'x'), d.appends('x'))).toThrow(StoreUnavailableError)
+    expect(pauses).toHaveBeenCalledTimes(2)
+    other.exec('COMMIT')
+  })
+
   it('reads go on', async () => {
     const { d, other } = fileDestination()
     await d.write(intent(3, 'x'))
@@ -197,70 +248,5 @@ describe('called inside the effect of a write', () => {
     await failure(failing)
     expect(d.log()).toEqual(['inner'])
     expect(await d.guard.inspect('other')).toMatchObject({ highestGeneration: 3 })
-  })
-})
-
-describe('an iterator that is left open on the handle', () => {
-  function leave(tx: Database.Database): IterableIterator<unknown> {
-    const rows = tx.prepare('SELECT text FROM log').iterate()
-    rows.next()
-    return rows
-  }
-
-  it.each([undefined, 'named'])('by an effect (%s) costs only its own write', async (named) => {
-    stopMonotonicTime()
-    const { d, other } = fileDestination()
-    other.exec("INSERT INTO log VALUES ('old')")
-    const left: IterableIterator<unknown>[] = []
-    const calls = [
-      d.write(intent(1, 'a', { jobId: 'a' })),
-      d.guard.write(intent(5, named, { jobId: 'culprit' }), (tx) => {
-        d.appends('culprit')(tx)
-        left.push(leave(tx))
-      }),
-      d.write(intent(1, 'b', { jobId: 'b' })),
-    ]
-    const ended = Promise.allSettled(calls)
-    await turns()
-    expect(d.log(other)).toEqual(['old'])
-    left[0]?.return?.()
-    const [a, culprit, b] = await ended
-    expect([a, b]).toMatchObject([{ status: 'fulfilled' }, { status: 'fulfilled' }])
-    expect(culprit).toMatchObject({
-      reason: { message: expect.stringContaining('busy executing') },
-    })
-    expect(d.log(other)).toEqual(['old', 'a', 'b'])
-    expect(left).toHaveLength(1)
-    expect(await d.guard.inspect('culprit')).toMatchObject({ highestGeneration: 5 })
-  })
-
-  it('by an effect that returns it is closed', async () => {
-    const { d } = fileDestination()
-    for (const operationId of ['x', undefined]) {
-      const call = d.guard.write(intent(1, operationId), (tx) => tx.prepare('SELECT 1').iterate())
-      expect(await failure(call)).toMatchObject({ message: expect.stringContaining('iterator') })
-    }
-    expect((await d.write(intent(1, 'x'))).status).toBe('applied')
-  })
-
-  it('by its user is waited for, within the bound', async () => {
-    const { d } = fileDestination(SOON)
-    await d.write(intent(1, 'old'))
-    const rows = leave(d.db)
-    expect(await failure(d.write(intent(1, 'a')))).toBeInstanceOf(StoreUnavailableError)
-    const write = d.write(intent(1, 'b'))
-    await turns(1)
-    rows.return?.()
-    expect((await write).status).toBe('applied')
-    expect(d.log()).toEqual(['old', 'b'])
-  })
-
-  it('is not waited for on the thread that would have to close it', () => {
-    const d = new SqliteDestination(open(), { busyTimeoutMs: 2 ** 31 })
-    d.guard.writeSync(intent(1, 'old'), d.appends('old'))
-    const rows = leave(d.db)
-    expect(() => d.guard.writeSync(intent(1, 'x'), d.appends('x'))).toThrow(StoreUnavailableError)
-    rows.return?.()
-    expect(d.log()).toEqual(['old'])
   })
 })

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { StoreUnavailableError, WriteGuard } from 'writefence'
 import { openSqlite, SqliteFenceStore } from 'writefence/sqlite'
 import { failure, intent, refused } from '../../../src/conformance/fence-destination.ts'
+import { faultyHandle } from '../../support/faulty-handle.ts'
 import { open, SqliteDestination, temporaryFile } from '../../support/sqlite-destination.ts'
 
 describe('openSqlite', () => {
@@ -73,8 +74,15 @@ describe("a handle of the user's own", () => {
     const db = open()
     db.exec('BEGIN')
     expect(() => new SqliteFenceStore(db)).toThrow(TypeError)
+    expect(() => new SqliteFenceStore(db)).toThrow('inside a transaction of its handle')
     db.exec('COMMIT')
     expect(() => new SqliteFenceStore(db)).not.toThrow()
+  })
+
+  it('has a bound for its stores to wait, which is named where it is none', () => {
+    for (const busyTimeoutMs of [0, 1.5, '5000' as never]) {
+      expect(() => new SqliteFenceStore(open(), { busyTimeoutMs })).toThrow(/^busyTimeoutMs must/)
+    }
   })
 
   it('may be shared by two stores', async () => {
@@ -107,16 +115,19 @@ describe('durability', () => {
   }
 
   it.each([
-    ['synchronous = NORMAL'],
-    ['synchronous = OFF'],
-    ['journal_mode = OFF'],
-    ['journal_mode = MEMORY'],
-  ])('a handle with %s gets a process warning with a code, once', (pragma) => {
+    ['synchronous = NORMAL', 'journal_mode wal, synchronous 1'],
+    ['synchronous = OFF', 'journal_mode wal, synchronous 0'],
+    ['journal_mode = OFF', 'journal_mode off, synchronous 2'],
+    ['journal_mode = MEMORY', 'journal_mode memory, synchronous 2'],
+  ])('a handle with %s gets a process warning with a code, once', (pragma, settings) => {
     const db = handle(pragma)
     new SqliteFenceStore(db)
     new SqliteFenceStore(db)
+    const text =
+      `the SQLite handle of ${db.name} (${settings}) can lose committed fences and leases at a` +
+      ' power cut: use openSqlite, or PRAGMA synchronous = FULL'
     const expected = { type: 'WritefenceWarning', code: 'WRITEFENCE_DURABILITY' }
-    expect(warnings).toEqual([[expect.stringContaining('synchronous = FULL'), expected]])
+    expect(warnings).toEqual([[text, expected]])
     new SqliteFenceStore(handle(pragma))
     expect(warnings).toHaveLength(2)
   })
@@ -167,35 +178,14 @@ describe('a database that cannot be written to', () => {
   })
 })
 
-describe('the version of the tables', () => {
-  function withVersion(version: number) {
-    const db = open(temporaryFile())
-    new SqliteFenceStore(db)
-    db.prepare("UPDATE writefence_schema SET version = ? WHERE component = 'fence'").run(version)
-    return db
-  }
-
-  it.each([
-    [2, /fence tables have version 2, and 1 is needed: upgrade writefence/],
-    [0, /fence tables have version 0, and 1 is needed: migrate the tables/],
-  ])('%i is refused, with advice, and nothing is changed', (version, advice) => {
-    const db = withVersion(version)
-    const refusal = expect.objectContaining({
-      name: 'StoreUnavailableError',
-      message: expect.stringMatching(advice),
-    })
-    expect(() => new SqliteFenceStore(db)).toThrow(refusal)
-    expect(db.inTransaction).toBe(false)
-    const row = db.prepare('SELECT version FROM writefence_schema').pluck().get()
-    expect(row).toBe(version)
-  })
-
-  it('is set once, and a second store finds what the first one wrote', async () => {
-    const path = temporaryFile()
-    await new SqliteDestination(open(path)).write(intent(3, 'x'))
-    await refused(new SqliteDestination(open(path)).write(intent(2, 'y')), 'stale')
-    const rows = open(path).prepare('SELECT component, version FROM writefence_schema').all()
-    expect(rows).toEqual([{ component: 'fence', version: 1 }])
+describe('tables that the store cannot read', () => {
+  it('are store_unavailable at once: a lock would not help', async () => {
+    const { handle, failNext } = faultyHandle(open())
+    const d = new SqliteDestination(handle)
+    failNext({ sql: 'BEGIN IMMEDIATE', when: 'before', error: new Error('asked for the lock') })
+    d.db.exec('DROP TABLE writefence_fence')
+    const message = expect.stringContaining('no such table')
+    expect(await failure(d.guard.inspect('job'))).toMatchObject({ cause: { message } })
   })
 })
 

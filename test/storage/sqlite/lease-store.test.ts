@@ -3,6 +3,7 @@ import Database from 'better-sqlite3'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type ClaimResult, type Lease, StoreUnavailableError, WriteGuard } from 'writefence'
 import { openSqlite, SqliteFenceStore, SqliteLeaseStore } from 'writefence/sqlite'
+import type { LeaseRow } from '../../../src/lease/lease-rules.ts'
 import type { SqliteDatabase } from '../../../src/storage/sqlite/sqlite-database.ts'
 import { leaseStatements } from '../../../src/storage/sqlite/sqlite-lease-statements.ts'
 import { open, temporaryFile } from '../../support/sqlite-destination.ts'
@@ -119,6 +120,30 @@ describe('leases in a file', () => {
     expect(lease.generation).toBe(999_999_999_999_998)
     expect(await store.renew(lease)).toMatchObject({ status: 'renewed' })
     expect(await store.list({ limit: 5 })).toMatchObject([{ generation: lease.generation }])
+  })
+})
+
+describe('the row of a lease', () => {
+  const job = { jobId: 'job', generation: 7 }
+  const holder = { owner: 'w', leaseId: 'a' }
+  it.each<[string, LeaseRow]>([
+    ['leased', { ...job, ...holder, status: 'leased', ttlMs: 5, leaseUntil: 6 }],
+    [
+      'completed by its holder, too late',
+      { ...job, ...holder, status: 'completed', endedBy: 'holder', lapsed: true, endedAt: 5 },
+    ],
+    [
+      'released by an operator',
+      { ...job, ...holder, status: 'released', endedBy: 'operator', lapsed: false, endedAt: 5 },
+    ],
+    ['that is a tombstone', { ...job, status: 'released', endedBy: 'holder', lapsed: false }],
+  ])('%s comes back as it was put', (_, row) => {
+    const db = open()
+    new SqliteLeaseStore(db)
+    const statements = leaseStatements(db, () => 42)
+    expect(statements.find('job')).toEqual({ row: undefined, now: 42 })
+    statements.put(row)
+    expect(statements.find('job')).toEqual({ row, now: 42 })
   })
 })
 

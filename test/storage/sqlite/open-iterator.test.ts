@@ -1,0 +1,105 @@
+import type { Database } from 'better-sqlite3'
+import { describe, expect, it } from 'vitest'
+import { StoreUnavailableError } from 'writefence'
+import { failure, intent } from '../../../src/conformance/fence-destination.ts'
+import {
+  open,
+  SqliteDestination,
+  stopMonotonicTime,
+  temporaryFile,
+} from '../../support/sqlite-destination.ts'
+
+const SOON = { busyTimeoutMs: 30 }
+
+function fileDestination(options = {}) {
+  const path = temporaryFile()
+  const d = new SqliteDestination(open(path), options)
+  return { d, other: open(path) }
+}
+
+/** Lets the event loop turn a few times, as other work of the process would. */
+async function turns(count = 5): Promise<void> {
+  for (let i = 0; i < count; i += 1) await new Promise((resolve) => setImmediate(resolve))
+}
+
+describe('an iterator that is left open on the handle', () => {
+  function leave(tx: Database): IterableIterator<unknown> {
+    const rows = tx.prepare('SELECT text FROM log').iterate()
+    rows.next()
+    return rows
+  }
+
+  it.each([undefined, 'named'])('by an effect (%s) costs only its own write', async (named) => {
+    stopMonotonicTime()
+    const { d, other } = fileDestination()
+    other.exec("INSERT INTO log VALUES ('old')")
+    const left: IterableIterator<unknown>[] = []
+    const calls = [
+      d.write(intent(1, 'a', { jobId: 'a' })),
+      d.guard.write(intent(5, named, { jobId: 'culprit' }), (tx) => {
+        d.appends('culprit')(tx)
+        left.push(leave(tx))
+      }),
+      d.write(intent(1, 'b', { jobId: 'b' })),
+    ]
+    const ended = Promise.allSettled(calls)
+    await turns()
+    expect(d.log(other)).toEqual(['old'])
+    left[0]?.return?.()
+    const [a, culprit, b] = await ended
+    expect([a, b]).toMatchObject([{ status: 'fulfilled' }, { status: 'fulfilled' }])
+    expect(culprit).toMatchObject({
+      reason: { message: expect.stringContaining('busy executing') },
+    })
+    expect(d.log(other)).toEqual(['old', 'a', 'b'])
+    expect(left).toHaveLength(1)
+    expect(await d.guard.inspect('culprit')).toMatchObject({ highestGeneration: 5 })
+  })
+
+  it('by an effect for too long: the write is withdrawn, and says what held it', async () => {
+    const advance = stopMonotonicTime()
+    const { d } = fileDestination(SOON)
+    await d.write(intent(1, 'old'))
+    const left: IterableIterator<unknown>[] = []
+    const call = d.guard.write(intent(1, 'x'), (tx) => {
+      d.appends('x')(tx)
+      advance(30)
+      left.push(leave(tx))
+    })
+    const cause = { message: expect.stringContaining('busy executing a query') }
+    expect(await failure(call)).toMatchObject({ code: 'store_unavailable', cause })
+    left[0]?.return?.()
+    expect((await d.write(intent(1, 'y'))).status).toBe('applied')
+    expect(d.log()).toEqual(['old', 'y'])
+  })
+
+  it('by an effect that returns it is closed', async () => {
+    const { d } = fileDestination()
+    for (const operationId of ['x', undefined]) {
+      const call = d.guard.write(intent(1, operationId), (tx) => tx.prepare('SELECT 1').iterate())
+      expect(await failure(call)).toMatchObject({ message: expect.stringContaining('iterator') })
+    }
+    expect((await d.write(intent(1, 'x'))).status).toBe('applied')
+  })
+
+  it('by its user is waited for, within the bound', async () => {
+    const { d } = fileDestination(SOON)
+    await d.write(intent(1, 'old'))
+    const rows = leave(d.db)
+    expect(await failure(d.write(intent(1, 'a')))).toBeInstanceOf(StoreUnavailableError)
+    const write = d.write(intent(1, 'b'))
+    await turns(1)
+    rows.return?.()
+    expect((await write).status).toBe('applied')
+    expect(d.log()).toEqual(['old', 'b'])
+  })
+
+  it('is not waited for on the thread that would have to close it', () => {
+    const d = new SqliteDestination(open(), { busyTimeoutMs: 2 ** 31 })
+    d.guard.writeSync(intent(1, 'old'), d.appends('old'))
+    const rows = leave(d.db)
+    expect(() => d.guard.writeSync(intent(1, 'x'), d.appends('x'))).toThrow(StoreUnavailableError)
+    rows.return?.()
+    expect(d.log()).toEqual(['old'])
+  })
+})
