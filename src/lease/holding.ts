@@ -62,8 +62,7 @@ export class Holding {
   }
 
   #checkDeadline(): void {
-    if (this.#over === undefined && this.#deadline.remainingMs() <= 0) {
-      this.lose(this.unanswered ? 'unreachable' : 'expired')
-    }
+    if (this.#deadline.remainingMs() > 0) return
+    this.lose(this.unanswered ? 'unreachable' : 'expired')
   }
 }

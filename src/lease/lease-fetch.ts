@@ -20,7 +20,7 @@ import { readRetryAfter } from '../wire/message.ts'
 import { isProblemCode, parseProblem, problemError, problemStatus } from '../wire/problem.ts'
 import { elapsedMs, instant } from './deadline.ts'
 import type { Holding } from './holding.ts'
-import { backoffMs, pause } from './waiting.ts'
+import { backoffMs, later, pause } from './waiting.ts'
 
 /** The part of the global `fetch` that is used. */
 export type Fetch = (input: string, init: RequestInit) => Promise<Response>
@@ -157,7 +157,7 @@ async function tryOnce(holding: Holding, send: Fetch, request: Prepared): Promis
 async function sendWithin({ url, init, signal, timeoutMs }: Prepared, send: Fetch) {
   const late = new AbortController()
   const giveUp = () => late.abort(new DOMException(`no answer in ${timeoutMs} ms`, 'TimeoutError'))
-  const timer = setTimeout(giveUp, Math.min(timeoutMs, 2 ** 31 - 1))
+  const timer = later(giveUp, timeoutMs)
   try {
     return await send(url, { ...init, signal: AbortSignal.any([signal, late.signal]) })
   } finally {
@@ -175,10 +175,11 @@ async function refusalIn(
   { operationId }: Prepared,
 ): Promise<WriteRefusedError | StoreUnavailableError | undefined> {
   const verdict = parseFencingVerdict(response.headers.get(FENCING_VERDICT))
-  const word = verdict?.word
+  if (verdict === undefined) return undefined
+  const { word, highestGeneration } = verdict
   if (!isProblemCode(word) || response.status !== problemStatus(word)) return undefined
   const { jobId, generation } = lease
-  const sent = { jobId, generation, operationId, highestGeneration: verdict?.highestGeneration }
+  const sent = { jobId, generation, operationId, highestGeneration }
   const waitMs = readRetryAfter(response.headers)
   const problem = parseProblem(response.headers.get('Content-Type'), await response.text())
   if (problem?.code === word) return problemError(problem, sent, waitMs)

@@ -202,8 +202,7 @@ async function conclude<R>(run: Run, ending: Ending<R>): Promise<RunOutcome<R>> 
     report({ event: 'stopped' })
     return { status: 'stopped' }
   }
-  const sealed = ending.kind === 'sealed' || refusal === 'sealed'
-  if (ending.kind === 'threw' && !(sealed && plan.settle === 'complete')) {
+  if (ending.kind === 'threw' && !(refusal === 'sealed' && plan.settle === 'complete')) {
     await giveBack()
     throw error
   }

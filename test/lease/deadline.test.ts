@@ -56,6 +56,13 @@ describe('the deadline of a lease', () => {
     expect(deadline.remainingMs()).toBe(900)
   })
 
+  it('gains nothing where the monotonic clock has not moved on since the sending', () => {
+    const deadline = new Deadline(instant(), 1_000)
+    pass(0, 500)
+    deadline.confirm(instant())
+    expect(deadline.remainingMs()).toBe(500)
+  })
+
   it('is anchored at both clocks anew: a step back of the wall clock is not carried on', () => {
     const deadline = new Deadline(instant(), 30_000)
     pass(1_000, -HOUR)

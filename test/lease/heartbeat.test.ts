@@ -13,6 +13,7 @@ let store: ScriptedLeaseStore
 let holding: Holding
 let losses: LeaseLostError[]
 let events: string[]
+let errors: unknown[]
 let stops: (() => void)[]
 
 beforeEach(() => {
@@ -32,12 +33,17 @@ async function begin(steps = pace): Promise<void> {
   if (answer.status !== 'claimed') throw new Error(answer.status)
   losses = []
   events = []
+  errors = []
   stops = []
   holding = new Holding(answer.lease, new Deadline(sent, TTL), (error) => {
     losses.push(error)
     for (const stop of stops) stop()
   })
-  stops.push(startHeartbeat(store, holding, steps, ({ event }) => events.push(event)))
+  const report: Parameters<typeof startHeartbeat>[3] = ({ event, error }) => {
+    events.push(event)
+    if (error !== undefined) errors.push(error)
+  }
+  stops.push(startHeartbeat(store, holding, steps, report))
   stops.push(watchDeadline(holding))
 }
 
@@ -125,6 +131,7 @@ describe('the heartbeat', () => {
     await vi.advanceTimersByTimeAsync(20_000)
     expect(renewals().map((at) => at - start)).toEqual([10_000, 20_000])
     expect(events).toEqual(['renewal_failed', 'renewed'])
+    expect(errors).toEqual([new StoreUnavailableError('no answer to renew within 7500 ms')])
   })
 
   it('R31: there is one renewal at a time, and a late answer takes nothing back', async () => {

@@ -50,7 +50,9 @@ describe('a lease that is held', () => {
   it('says who was silent where an answer was owed', () => {
     holding.unanswered = true
     away(1_000)
-    expect(holding.end('released')).toMatchObject({ reason: 'unreachable' })
+    const loss = holding.end('released')
+    expect(loss).toMatchObject({ reason: 'unreachable' })
+    expect(loss).not.toHaveProperty('cause')
   })
 
   it('goes on from the sending of what was confirmed', () => {

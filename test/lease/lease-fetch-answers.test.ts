@@ -76,6 +76,15 @@ describe('what lease.fetch makes of an answer', () => {
     expect(sent).toHaveLength(4 + 5)
   })
 
+  it('is repeated for as long as told, and to the very end', async () => {
+    const busy = refusal(409, 'in_flight', {}, { 'Retry-After': '2' })
+    const { sent } = await fetching(bench, [busy], async (lease) => {
+      const call = lease.fetch(PLACE, { ...POST, retryForMs: 4_000 })
+      await expect(call).rejects.toMatchObject({ code: 'in_flight' })
+    })
+    expect(sent.map(({ at }) => at - (sent[0]?.at ?? 0))).toEqual([0, 2_000, 4_000])
+  })
+
   it('a store that is away is asked again, and thrown as such in the end', async () => {
     const away = refusal(503, 'store_unavailable', { retryable: true })
     const { sent } = await fetching(bench, [away, ok(), away], async (lease) => {
@@ -131,7 +140,8 @@ describe('what lease.fetch makes of an answer', () => {
       [bare(503, 'store_unavailable')],
       async (lease) => {
         const error = lease.fetch(PLACE, { ...POST, retryForMs: 0 })
-        await expect(error).rejects.toBeInstanceOf(StoreUnavailableError)
+        const says = new StoreUnavailableError('the destination cannot reach its store')
+        await expect(error).rejects.toThrow(says)
       },
       { jobId: 'k' },
     )
@@ -145,7 +155,8 @@ describe('the verdict on a success', () => {
     subscribe('writefence:fault', listener)
     const headers = verdict === undefined ? {} : { 'Fencing-Verdict': verdict }
     await fetching(bench, [ok(headers as Record<string, string>)], async (lease) => {
-      await expect(lease.fetch(PLACE, POST)).rejects.toThrow(/without a Fencing-Verdict/)
+      const says = /^POST .* without a Fencing-Verdict: .*\(requireVerdict: false accepts that\)$/
+      await expect(lease.fetch(PLACE, POST)).rejects.toThrow(says)
       const lifted = await lease.fetch(PLACE, { ...POST, requireVerdict: false })
       expect(lifted.status).toBe(201)
     })

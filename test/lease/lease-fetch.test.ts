@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { LeaseLostError } from 'writefence'
 import { parseFencingToken } from '../../src/wire/headers.ts'
 import { type Answer, fetching, ok, PLACE, POST, refusal, type Sent } from './fetch-bench.ts'
@@ -108,6 +108,24 @@ describe('lease.fetch', () => {
       await expect(lease.fetch(PLACE, { ...POST, retryForMs: 3_000 })).rejects.toBe(cut)
       lease.assertHeld()
     })
+  })
+
+  it('is repeated more and more slowly', async () => {
+    vi.spyOn(Math, 'random').mockReturnValue(0)
+    onTestFinished(() => void vi.restoreAllMocks())
+    const cut = new TypeError('fetch failed')
+    const { sent } = await fetching(bench, [cut, cut, cut, cut, ok()], (lease) =>
+      lease.fetch(PLACE, POST),
+    )
+    expect(sent.map(({ at }) => at - (sent[0]?.at ?? 0))).toEqual([0, 25, 75, 175, 375])
+  })
+
+  it('an answer without a body is repeated like any other', async () => {
+    const bare = new Response(null, { status: 503 })
+    const { sent } = await fetching(bench, [bare, ok()], async (lease) => {
+      expect((await lease.fetch(PLACE, POST)).status).toBe(201)
+    })
+    expect(sent).toHaveLength(2)
   })
 
   it.each([502, 503, 504])(
@@ -251,7 +269,21 @@ describe('a lease that is lost', () => {
   it('a destination that never answers is given up', async () => {
     const limits = { timeoutMs: 1_000, retryForMs: 0 }
     const never = fetching(bench, [silent], (lease) => lease.fetch(PLACE, { ...POST, ...limits }))
-    await expect(never).rejects.toMatchObject({ name: 'TimeoutError' })
+    const error = { name: 'TimeoutError', message: 'no answer in 1000 ms' }
+    await expect(never).rejects.toMatchObject(error)
+  })
+
+  it('R41: a time-out of a month is not one of a millisecond', async () => {
+    const slow: Answer = async () => {
+      await bench.store.wait(100)
+      return ok()
+    }
+    const { sent, outcome } = await fetching(bench, [slow], async (lease) => {
+      const init = { ...POST, timeoutMs: 30 * 24 * 60 * 60_000 }
+      return (await lease.fetch(PLACE, init)).status
+    })
+    expect(outcome).toMatchObject({ value: 201 })
+    expect(sent).toHaveLength(1)
   })
 
   it.each([0, -1, 1.5, Number.NaN, '1s'])('a time-out of %s is misuse', async (timeoutMs) => {

@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import {
   type HeldLease,
   LeaseLostError,
@@ -70,7 +70,7 @@ describe('a lease that is lost', () => {
 
   it('R23: is noticed at the end at the latest: nothing is completed', async () => {
     const outcome = await settled(run({}, () => void vi.setSystemTime(Date.now() + DEADLINE)))
-    expect(outcome).toEqual({ status: 'lost', reason: 'expired' })
+    expect(outcome).toStrictEqual({ status: 'lost', reason: 'expired' })
     expect(verbs()).toEqual(['claim'])
   })
 
@@ -193,14 +193,25 @@ describe('settling', () => {
       run(limits, () => {}),
       2_000,
     )
-    expect(await outcome).toMatchObject({ status: 'lost', reason: 'unreachable' })
+    const error = { message: 'no answer to complete within 400 ms' }
+    expect(await outcome).toMatchObject({ status: 'lost', reason: 'unreachable', error })
+  })
+
+  it('a completion is repeated more and more slowly, and not at the very end', async () => {
+    vi.spyOn(Math, 'random').mockReturnValue(0)
+    onTestFinished(() => void vi.restoreAllMocks())
+    bench.store.script.complete = () => Promise.reject(new StoreUnavailableError('closing'))
+    // The pauses are 25, 50, 100 and 200 ms; after the last one nothing would be left.
+    await settled(run({ settleTimeoutMs: 375 }, () => {}))
+    const at = bench.store.calls.filter(({ verb }) => verb === 'complete').map((call) => call.at)
+    expect(at.map((time) => time - (at[0] ?? 0))).toEqual([0, 25, 75, 175])
   })
 
   it.each(['superseded', 'released', 'completed', 'unknown_job'] as const)(
     'a completion that is refused is a loss: %s',
     async (reason) => {
       bench.store.script.complete = () => ({ status: 'lost', reason })
-      expect(await settled(run({}, () => {}))).toEqual({ status: 'lost', reason })
+      expect(await settled(run({}, () => {}))).toStrictEqual({ status: 'lost', reason })
       expect(bench.names()).toEqual(['claimed', 'lost'])
     },
   )

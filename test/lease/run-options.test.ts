@@ -62,7 +62,8 @@ describe('the options of a run', () => {
     const store = new ScriptedLeaseStore()
     const anything = (value: unknown) => value as never
     for (const none of [undefined, null, 'j']) {
-      await expect(runWithLease(store, anything(none), () => {})).rejects.toThrow(TypeError)
+      const run = runWithLease(store, anything(none), () => {})
+      await expect(run).rejects.toThrow(new TypeError('options are required'))
       await expect(runWithLease(store, good, anything(none))).rejects.toThrow('handler must be')
     }
     expect(store.calls).toEqual([])

@@ -145,6 +145,8 @@ describe('a run that is asked to stop', () => {
     const outcome = run(limits, () => stop.abort())
     expect(await settled(outcome, 550)).toEqual({ status: 'stopped' })
     expect(bench.names()).toEqual(['claimed', 'settle_failed', 'stopped'])
+    const error = { message: 'no answer to release within 500 ms' }
+    expect(bench.events[1]).toMatchObject({ error })
   })
 
   it('once it is over it hears of no stop', async () => {

@@ -111,7 +111,9 @@ describe('a run', () => {
     const again = await settled(run({ jobId: 'k', onEvent: rejecter }, () => {}))
     expect(again.status).toBe('completed')
     expect(warn).toHaveBeenCalledTimes(4)
-    expect(warn.mock.calls[0]?.[1]).toEqual({ code: 'WRITEFENCE_ON_EVENT' })
+    const [[text, options] = []] = warn.mock.calls
+    expect(text).toMatch(/^onEvent threw: Error: no/)
+    expect(options).toEqual({ code: 'WRITEFENCE_ON_EVENT' })
     warn.mockRestore()
   })
 })
@@ -185,6 +187,17 @@ describe('claiming', () => {
     )
     expect(outcome).toMatchObject({ status: 'lost', reason: 'unreachable' })
     expect(bench.store.count('claim')).toBe(2)
+  })
+
+  it('a claim that fails in the last millisecond is not repeated', async () => {
+    const error = new Error('ECONNRESET')
+    bench.store.script.claim = async () => {
+      await bench.store.wait(DEADLINE - 1)
+      throw error
+    }
+    const outcome = await settled(run({}, () => {}))
+    expect(outcome).toEqual({ status: 'lost', reason: 'unreachable', error })
+    expect(bench.store.count('claim')).toBe(1)
   })
 
   it('a store that fails is asked three times, then its error is thrown', async () => {

@@ -90,6 +90,14 @@ describe('taking over', () => {
     expect((at[1] ?? 0) - (at[0] ?? 0)).toBe(3_000)
   })
 
+  it('ends when its time is up, and asks no more at the very end', async () => {
+    const told = { jobId: 'j', generation: 1, retryAfterMs: 2_500 }
+    const place = saying(new WriteRefusedError('in_flight', told))
+    const outcome = run({ destinations: [place], takeoverTimeoutMs: 5_000 }, () => {})
+    await expect(settled(outcome)).rejects.toMatchObject({ code: 'in_flight' })
+    expect(place.tokens).toHaveLength(3)
+  })
+
   it('renews meanwhile', async () => {
     const place = saying(inFlight)
     const outcome = run({ destinations: [place], takeoverTimeoutMs: 2 * TTL }, () => {})
