@@ -4,6 +4,7 @@
  */
 
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import express, { type NextFunction, type Request, type Response } from 'express'
 import { fenceRoutes, fencing, fencingErrors } from '../../src/express/index.ts'
 import type { StoreMode } from '../../src/guard/fence-store.ts'
@@ -47,6 +48,8 @@ function routes<Tx, Mode extends StoreMode>(bank: Bank<Tx, Mode>, task: Destinat
     const effect = effectOf(handled.of(req))
     try {
       await bank.insert(effect)
+      // It has more to do than that; what is killed now has had its effect, and no record says so.
+      await sleep(15 * Math.random())
       res.json({ nonce: effect.nonce })
     } catch (error) {
       if (!(error instanceof NotInserted)) throw error
@@ -107,7 +110,7 @@ async function settleOnAndOn<Tx, Mode extends StoreMode>(
     } catch {
       // The store does not answer: later, then.
     }
-    await new Promise((resolve) => setTimeout(resolve, 100))
+    await sleep(100)
   }
 }
 

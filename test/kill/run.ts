@@ -46,7 +46,7 @@ export type KillReport = Harmed &
 
 const PATIENCE_MS = 60_000
 // A run with a fault in it may be stuck for good: it is found out by other means.
-const FAULTY_PATIENCE_MS = 2_000
+const FAULTY_PATIENCE_MS = 3_000
 
 export async function runKillTest(plan: KillPlan): Promise<KillReport> {
   const { directory, engine, fault, seed, file } = plan
@@ -72,7 +72,7 @@ export async function runKillTest(plan: KillPlan): Promise<KillReport> {
     const applied = byJob([...(await server.effects()), ...third.effects])
     const { leasesUrl: leases, bankUrl: bank } = cast
     const sound = fault === undefined || fault === 'none'
-    const patienceMs = sound ? PATIENCE_MS : FAULTY_PATIENCE_MS
+    const patienceMs = pace.slowness * (sound ? PATIENCE_MS : FAULTY_PATIENCE_MS)
     const after = { leases, bank, history, jobs: JOBS, applied, patienceMs }
     const late = await livesOn(after)
     // Nothing that they know is in their memory.

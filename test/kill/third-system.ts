@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Told } from './engines/bank.ts'
 import type { Traced } from './evidence.ts'
 
@@ -31,6 +32,7 @@ export function thirdSystem(): ThirdSystem {
     const told = { nonce: randomUUID() }
     effects.push({ ...effect, leaseId, operationId, ...told })
     known.set(key, told)
+    await sleep(15 * Math.random())
     return answer(200, told)
   })
   return { server, effects }

@@ -32,6 +32,7 @@ export async function openBank(
     }),
     within: (effect) => async (tx) => {
       await tx.query(INSERT, valuesOf(effect))
+      await sleep(5 * Math.random())
       return { nonce: effect.nonce }
     },
     async insert(effect) {
