@@ -69,11 +69,11 @@ export class Fencing<Tx, Mode extends StoreMode, Req extends object> {
     this.#fences.set(exchange.request, fence)
     Object.assign(exchange.request, { fence })
     verdict.passed(highestGeneration)
-    if (unsafe && !protectsWrite && tokenless === undefined) {
+    if (unsafe && !protectsWrite) {
       await protectHandler(exchange, fence, this.#settings, verdict)
       return
     }
-    if (unsafe && protectsWrite) checked = fence
+    if (unsafe) checked = fence
     exchange.proceed()
   }
 }

@@ -23,8 +23,8 @@ export interface Entry {
   /** Where there is no good token, its `token` throws the refusal. */
   readonly intent: WriteIntent
   readonly tokenless?: TokenlessEntry | undefined
-  /** Whether the method is one that may write. */
-  readonly unsafe: boolean
+  /** Whether the request bears a token and its method is one that may write. */
+  readonly unsafe?: boolean | undefined
   readonly highestGeneration?: number | undefined
 }
 
@@ -59,8 +59,7 @@ export class Gate<Tx, Mode extends StoreMode, Req> {
       publishDecision(() => ({ verb: 'request', ...event }))
       if (!reportOnly) throw error
       const job = await this.#jobOf(exchange).catch(() => undefined)
-      const unsafe = !SAFE.includes(exchange.method)
-      return tokenless(unsafe, { refusal: error, job, evenIfFenced: true })
+      return tokenless({ refusal: error, job, evenIfFenced: true })
     }
   }
 
@@ -127,7 +126,7 @@ export class Gate<Tx, Mode extends StoreMode, Req> {
   }
 
   async #advance(intent: WriteIntent): Promise<number | undefined> {
-    const { token, scope = '', mode } = intent
+    const { token, scope, mode } = intent
     try {
       if (mode === 'report' && (await this.#reportsRefusal(intent))) return undefined
       return (await this.#guard.advance(token, scope)).highestGeneration
@@ -178,7 +177,7 @@ export class Gate<Tx, Mode extends StoreMode, Req> {
     const refusal = new RequestRefusedError('token_required', 'the job has a fence', { jobId })
     if ((await this.#guard.inspect(jobId, job?.scope)) !== undefined) throw refusal
     publishDecision(() => ({ verb: 'request', decision: 'passed', scope: '', ...job }))
-    return tokenless(true, { refusal, job, evenIfFenced: false })
+    return tokenless({ refusal, job, evenIfFenced: false })
   }
 
   async #jobOf(exchange: Exchange<Req>): Promise<JobKey | undefined> {
@@ -190,16 +189,16 @@ export class Gate<Tx, Mode extends StoreMode, Req> {
   #pass(): Entry {
     publishDecision(() => ({ verb: 'request', decision: 'passed', scope: '' }))
     const refusal = new RequestRefusedError('token_required')
-    return tokenless(false, { refusal, evenIfFenced: false })
+    return tokenless({ refusal, evenIfFenced: false })
   }
 }
 
 /** What asks for the token of such a request gets the refusal, thrown. */
-function tokenless(unsafe: boolean, entry: TokenlessEntry): Entry {
+function tokenless(entry: TokenlessEntry): Entry {
   const intent = withGetter({}, 'token', () => {
     throw entry.refusal
   })
-  return { intent, tokenless: entry, unsafe }
+  return { intent, tokenless: entry }
 }
 
 function withGetter<Name extends keyof WriteIntent>(

@@ -30,7 +30,7 @@ export async function protectHandler<Tx, Mode extends StoreMode, Req>(
   const { guard, intent } = fence
   const run: Run = {}
   const perform = async (): Promise<unknown> => {
-    verdict.passed(intent.mode === 'report' ? undefined : intent.token.generation)
+    verdict.passed(intent.token.generation)
     return runHandler(run, exchange, settings)
   }
   const { deadlineMs, onUnknown, errorsMean, afterOverdue } = settings

@@ -36,7 +36,7 @@ export class RequestFence<Tx, Mode extends StoreMode> extends BoundFence<Tx, Mod
   readonly #verdict: AnswerVerdict
   readonly #defaults: EffectDefaults
   readonly #tokenless: TokenlessEntry | undefined
-  readonly #taken = new Set<string>()
+  readonly #taken = new Set<string | undefined>()
   #accounted = false
 
   constructor(
@@ -74,7 +74,7 @@ export class RequestFence<Tx, Mode extends StoreMode> extends BoundFence<Tx, Mod
 
   /** Takes the operation id for the handler as a whole (`protect: 'handler'`). */
   takeOperation(): void {
-    if (this.operationId !== undefined) this.#taken.add(this.operationId)
+    this.#taken.add(this.operationId)
   }
 
   /**
@@ -159,7 +159,7 @@ export class RequestFence<Tx, Mode extends StoreMode> extends BoundFence<Tx, Mod
           ' a second write needs an operationId of its own',
       )
     }
-    if (id !== undefined) this.#taken.add(id)
+    this.#taken.add(id)
     return {
       done: <R>(outcome: Outcome<R>): Outcome<R> => {
         this.#accounted = true
@@ -168,7 +168,7 @@ export class RequestFence<Tx, Mode extends StoreMode> extends BoundFence<Tx, Mod
       },
       failed: (error: unknown): unknown => {
         // It may be tried again within this request: nothing of it is on record.
-        if (id !== undefined) this.#taken.delete(id)
+        this.#taken.delete(id)
         this.#verdict.refused(error)
         return withHttp(error)
       },

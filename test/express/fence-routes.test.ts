@@ -61,6 +61,7 @@ describe.each(versions)('%s, fenceRoutes', (_, express) => {
     const { call } = setUp()
     const answer = await call('/fences/job/advance', headers as Record<string, string>)
     expect([answer.status, answer.body.code]).toEqual([status, code])
+    if (code === 'token_required') expect(answer.body.jobId).toBe('job')
   })
 
   it('R62: two tokens are refused', async () => {

@@ -59,7 +59,7 @@ describe.each(versions)('%s, the way in', (_, express) => {
         expect(answer.headers['fencing-verdict']).toBe(code)
         expect(runs()).toBe(0)
         expect(await guard.inspect('job')).toBeUndefined()
-        expect(seen.map(({ verb, decision }) => [verb, decision])).toEqual([['request', code]])
+        expect(seen).toEqual([{ verb: 'request', decision: code, scope: '' }])
       })
 
       it.each([
@@ -84,6 +84,11 @@ describe.each(versions)('%s, the way in', (_, express) => {
         const head = ['POST / HTTP/1.1', 'Fencing-Token: 7;job=%"\xe9"', 'Idempotency-Key: op']
         expect(await raw(port, head)).toContain('token_malformed')
       })
+    })
+
+    it('a token that names no job on a route that names none says so', async () => {
+      const answer = await setUp().send({ ...bearing(7, 'op'), 'Fencing-Token': '7' })
+      expect(answer.body.detail).toContain('it names no job, nor does the route')
     })
 
     it('R47: quoted and bare are one key', async () => {
@@ -135,7 +140,8 @@ describe.each(versions)('%s, the way in', (_, express) => {
         expect((await send({}, 'get')).body).toEqual({ ok: true })
         expect(await guard.inspect('job')).toBeUndefined()
         expect(runs()).toBe(1)
-        expect(seen.map(({ decision }) => decision)).toEqual(['passed', 'passed', 'passed'])
+        const passed = { verb: 'request', decision: 'passed', scope: '' }
+        expect(seen).toEqual([passed, passed, passed])
       })
 
       it('OPTIONS passes untouched, whatever it bears', async () => {

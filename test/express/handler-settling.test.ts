@@ -1,9 +1,16 @@
-import type { RequestHandler } from 'express'
+import type { Request, RequestHandler, Response } from 'express'
 import request from 'supertest'
 import { describe, expect, it } from 'vitest'
-import { type DecisionEvent, type FaultEvent, StoreUnavailableError, WriteGuard } from 'writefence'
+import {
+  AttemptSupersededError,
+  type DecisionEvent,
+  type FaultEvent,
+  StoreUnavailableError,
+  WriteGuard,
+} from 'writefence'
+import { fencing } from 'writefence/express'
 import { SqliteFenceStore } from 'writefence/sqlite'
-import { destination, faults, once, signal, versions } from './harness.ts'
+import { bearing, destination, faults, once, signal, versions } from './harness.ts'
 import { effectRoute, type Handler } from './routes.ts'
 
 const settled = () => once<DecisionEvent>('writefence:decision', ({ verb }) => verb === 'effect')
@@ -177,8 +184,28 @@ describe.each(versions)('%s, how a handler is settled', (_, express) => {
       go.fire()
       const answer = await slow
       expect([answer.status, answer.body.code]).toEqual([409, 'outcome_unknown'])
+      expect(answer.body).toMatchObject({ jobId: 'job', generation: 7 })
+      expect(answer.body.detail).toContain('operation "op"')
       expect((await fault).fault).toBe('attempt_superseded')
       expect((await post()).body).toEqual({ waits: false })
+    })
+
+    it('what superseded it is the cause of the answer, for those who run the place', async () => {
+      const { bank, pass } = clocked()
+      const app = express()
+      app.post('/', fencing(bank.guard, { protect: 'handler' }), async (_req, res) => {
+        pass(60_001)
+        await bank.guard.resolve({ jobId: 'job', operationId: 'op' }, { status: 'not_applied' })
+        res.end()
+      })
+      const errors: unknown[] = []
+      app.use((error: unknown, _req: Request, res: Response, _next: unknown) => {
+        errors.push(error)
+        res.end()
+      })
+      await request(app).post('/').set(bearing(7, 'op'))
+      const cause = expect.any(AttemptSupersededError)
+      expect(errors).toEqual([expect.objectContaining({ code: 'outcome_unknown', cause })])
     })
 
     it('it may still settle, and its client gets the answer', async () => {

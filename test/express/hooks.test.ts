@@ -1,9 +1,10 @@
 import { createHmac } from 'node:crypto'
-import type { Request } from 'express'
+import type { Request, Response } from 'express'
 import request from 'supertest'
 import { describe, expect, it } from 'vitest'
 import { StoreUnavailableError } from 'writefence'
-import { bearing, versions } from './harness.ts'
+import { fencing } from 'writefence/express'
+import { bearing, destination, versions } from './harness.ts'
 import { guardedRoute, type Options } from './routes.ts'
 
 describe.each(versions)('%s, hooks', (_, express) => {
@@ -24,6 +25,8 @@ describe.each(versions)('%s, hooks', (_, express) => {
         const { send, runs, guard } = setUp({ jobId })
         const answer = await send(bearing(7, 'op'), 'post', '/jobs/other')
         expect([answer.status, answer.body.code]).toEqual([403, 'token_rejected'])
+        expect(answer.body).toMatchObject({ jobId: 'other', generation: 7 })
+        expect(answer.body.detail).toContain('it is for another job')
         expect([await guard.inspect('job'), await guard.inspect('other')]).toEqual([
           undefined,
           undefined,
@@ -48,6 +51,7 @@ describe.each(versions)('%s, hooks', (_, express) => {
           const { send, guard } = setUp({ jobId: () => given as never })
           const answer = await send(bearing(7, 'op'))
           expect([answer.status, answer.body.code]).toEqual([400, 'request_malformed'])
+          expect(answer.body.detail).toContain('the job id of the route ')
           expect(await guard.inspect('job')).toBeUndefined()
         },
       )
@@ -72,15 +76,16 @@ describe.each(versions)('%s, hooks', (_, express) => {
       })
 
       it.each([
-        [undefined, 403, 'forbidden'],
-        [null, 403, 'forbidden'],
-        [['a', 'b'], 400, 'request_malformed'],
-        [7, 400, 'request_malformed'],
-        ['a\nb', 400, 'request_malformed'],
-      ])('that gives %j is a refusal, not the empty scope', async (given, status, code) => {
+        [undefined, 403, 'forbidden', 'the request belongs to no scope'],
+        [null, 403, 'forbidden', 'the request belongs to no scope'],
+        [['a', 'b'], 400, 'request_malformed', 'the scope must be'],
+        [7, 400, 'request_malformed', 'the scope must be'],
+        ['a\nb', 400, 'request_malformed', 'the scope must '],
+      ])('that gives %j is a refusal, not the empty scope', async (given, status, code, says) => {
         const { send, guard, runs } = setUp({ scope: async () => given as never })
         const answer = await send(bearing(7, 'op'))
         expect([answer.status, answer.body.code]).toEqual([status, code])
+        expect(answer.body.detail).toContain(says)
         expect([await guard.inspect('job'), runs()]).toEqual([undefined, 0])
       })
     })
@@ -110,6 +115,10 @@ describe.each(versions)('%s, hooks', (_, express) => {
           },
         ],
         ['a rejection', () => Promise.reject(new Error('bad signature'))],
+        ['a rejection with nothing', () => Promise.reject()],
+        ['a rejection with null', () => Promise.reject(null)],
+        ['a rejection with a text', () => Promise.reject('bad signature')],
+        ['a status that is none', () => Promise.reject({ status: 'bad signature' })],
       ])('%s is a rejection', async (_name, verifyToken) => {
         const { send, runs } = setUp({ verifyToken: verifyToken as never })
         const answer = await send(bearing(7, 'op'))
@@ -117,10 +126,29 @@ describe.each(versions)('%s, hooks', (_, express) => {
         expect(JSON.stringify(answer.body)).not.toContain('signature')
       })
 
+      it('what it threw is for those who run the place: the cause of the refusal', async () => {
+        const { guard } = destination()
+        const cause = new Error('bad signature')
+        const app = express()
+        app.post('/', fencing(guard, { protect, verifyToken: () => Promise.reject(cause) }))
+        const errors: unknown[] = []
+        app.use((error: unknown, _req: Request, res: Response, _next: unknown) => {
+          errors.push(error)
+          res.end()
+        })
+        await request(app).post('/').set(bearing(7, 'op'))
+        const known = { code: 'token_rejected', jobId: 'job', generation: 7, cause }
+        expect(errors).toEqual([expect.objectContaining(known)])
+        expect(String(errors[0])).toContain('it is not authentic')
+      })
+
       it('an error with a status of its own is the answer', async () => {
         const down = Object.assign(new Error('key server'), { status: 502 })
         const { send } = setUp({ verifyToken: () => Promise.reject(down) })
         expect((await send(bearing(7, 'op'))).status).toBe(502)
+        const full = Object.assign(new Error('key server'), { statusCode: 507 })
+        const { send: third } = setUp({ verifyToken: () => Promise.reject(full) })
+        expect((await third(bearing(7, 'op'))).status).toBe(507)
         const { send: another } = setUp({
           verifyToken: () => Promise.reject(new StoreUnavailableError('keys')),
         })
@@ -163,6 +191,15 @@ describe.each(versions)('%s, hooks', (_, express) => {
       expect(answer.status).toBe(500)
       expect(answer.headers['fencing-verdict']).toMatch(/^passed/)
       expect(runs()).toBe(0)
+      // It is no refusal, so that report mode does not let it in.
+      const report = setUp({ ...options, mode: 'report' })
+      expect((await report.send(bearing(7, 'op'))).status).toBe(500)
+      expect(report.runs()).toBe(0)
+    })
+
+    it('a fingerprint that is none is named', async () => {
+      const { send } = setUp({ fingerprint: () => 7 as never })
+      expect((await send(bearing(7, 'op'))).text).toContain('fingerprint must')
     })
   })
 })

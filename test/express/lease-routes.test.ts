@@ -74,6 +74,21 @@ describe.each(versions)('%s, leaseRoutes', (_, express) => {
     expect(held.headers['retry-after']).toBe('1')
   })
 
+  it('takes a lease back from who gives it back', async () => {
+    const { post, store } = setUp()
+    await post('/leases/job/claim', claim)
+    const released = await post('/leases/job/release', key)
+    expect([released.status, released.body]).toEqual([200, { status: 'released' }])
+    expect(await store.get('job')).toMatchObject({ status: 'released', generation: 1 })
+  })
+
+  it('reads no body of a request that only asks', async () => {
+    const { app, post } = setUp()
+    await post('/leases/job/claim', claim)
+    const answer = await raw(await listening(app), ['GET /leases/job HTTP/1.1'], '{')
+    expect(answer).toContain('200 OK')
+  })
+
   it('carries the calls of operators', async () => {
     const { app, post } = setUp()
     await post('/leases/job/claim', claim)

@@ -59,15 +59,21 @@ describe.each(versions)('%s, mode', (_, express) => {
         },
       )
 
-      it('a stale token: it runs, and is told as reported only', async () => {
+      it.each([
+        ['stale', { jobId: 'job', generation: 8 }],
+        ['conflict', { jobId: 'job', generation: 7, leaseId: 'restored' }],
+      ] as const)('a %s token: it runs, and is told as reported only', async (decision, fence) => {
         const { send, guard, runs } = setUp({ mode: 'report', protect })
-        await guard.advance({ jobId: 'job', generation: 8 })
+        await guard.advance(fence)
         const seen = decisions()
         expect((await send(bearing(7, 'op'))).status).toBe(201)
         expect(runs()).toBe(1)
         expect(seen.length).toBeGreaterThan(0)
-        for (const each of seen) expect(each).toMatchObject({ decision: 'stale', reportOnly: true })
-        expect((await guard.inspect('job'))?.highestGeneration).toBe(8)
+        const known = { decision, jobId: 'job', generation: 7, reportOnly: true }
+        for (const each of seen) expect(each).toMatchObject(known)
+        const verb = protect === 'write' ? 'request' : 'effect'
+        expect(seen[0]).toMatchObject({ verb, highestGeneration: fence.generation })
+        expect((await guard.inspect('job'))?.highestGeneration).toBe(fence.generation)
       })
 
       it('a good token moves the fence, so that the next one is known to be stale', async () => {
@@ -111,7 +117,12 @@ describe.each(versions)('%s, mode', (_, express) => {
       const stale = await send(bearing(7, 'old')).send({ amount: 2 })
       expect(stale.body).toMatchObject({ status: 'applied', result: { balance: 3 } })
       const none = await send({}).send({ amount: 3 })
-      expect(none.body).toMatchObject({ appliedGeneration: 0, result: { balance: 6 } })
+      expect(none.body).toEqual({
+        status: 'applied',
+        result: { balance: 6 },
+        appliedGeneration: 0,
+        highestGeneration: 0,
+      })
       expect(credits()).toEqual([1, 2, 3])
     })
 
@@ -162,11 +173,6 @@ describe.each(versions)('%s, mode', (_, express) => {
   })
 
   describe("'once-fenced'", () => {
-    it('needs jobId', () => {
-      const { guard } = destination()
-      expect(() => fencing(guard, { mode: 'once-fenced' })).toThrow(/jobId/)
-    })
-
     describe.each(['write', 'handler'] as const)("protect: '%s'", (protect) => {
       it('a job without a fence takes requests without a token, until the first', async () => {
         const { send, guard, runs } = setUp({ mode: 'once-fenced', protect, jobId })
@@ -177,6 +183,8 @@ describe.each(versions)('%s, mode', (_, express) => {
           expect(runs()).toBe(count)
         }
         expect(await guard.inspect('job')).toBeUndefined()
+        const passed = { verb: 'request', decision: 'passed', scope: '', jobId: 'job' }
+        expect(seen.filter(({ verb }) => verb === 'request')).toEqual([passed, passed])
         expect(new Set(seen.map(({ decision }) => decision))).toEqual(new Set(['passed']))
         expect((await send(bearing(1, 'op'))).status).toBe(201)
         const late = await send({})
@@ -185,6 +193,7 @@ describe.each(versions)('%s, mode', (_, express) => {
           'token_required',
           'job',
         ])
+        expect(late.body.detail).toContain('the job has a fence')
         expect(runs()).toBe(3)
       })
 

@@ -1,9 +1,32 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import request from 'supertest'
 import { describe, expect, it } from 'vitest'
-import { versions } from './harness.ts'
-import { writeRoute } from './routes.ts'
+import { bearing, destination, versions } from './harness.ts'
+import { effectRoute, type Handler, type Writer, writeRoute } from './routes.ts'
 
 describe.each(versions)('%s, the verbs of a request', (_, express) => {
+  it('writes without an id are as many writes', async () => {
+    const bank = destination()
+    const writer: Writer = async (bound, _req, res) => {
+      await bound.write(bank.credit(1))
+      await bound.write(bank.credit(2))
+      res.end()
+    }
+    const { send } = writeRoute(express, writer, { requireOperationId: false }, bank)
+    expect((await send(7, undefined)).status).toBe(200)
+    expect(bank.credits()).toEqual([1, 2])
+  })
+
+  it('a handler that is the effect may write without an id where it has none', async () => {
+    const handler: Handler = async (req, res) => {
+      res.json((await fence.of(req).write(credit(2) as never)).result)
+    }
+    const options = { requireOperationId: false }
+    const { app, fence, credit } = effectRoute(express, handler, options)
+    const answer = await request(app).post('/').set(bearing(7))
+    expect([answer.status, answer.body]).toEqual([200, { balance: 2 }])
+  })
+
   it.each(['advance', 'seal'] as const)('%s accounts for a success', async (verb) => {
     const { send, guard } = writeRoute(express, async (bound, _req, res) => {
       const { sealed } = await bound[verb]()

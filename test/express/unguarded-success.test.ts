@@ -47,6 +47,7 @@ describe.each(versions)("%s, protect: 'write'", (_, express) => {
       const answer = await send(7, 'op')
       expect([answer.status, answer.body.status]).toEqual([500, 500])
       expect(answer.headers['content-type']).toBe('application/problem+json')
+      expect(answer.headers['cache-control']).toBe('no-store')
       expect(answer.headers).not.toHaveProperty('set-cookie')
       expect(JSON.stringify(answer.body)).not.toContain('secret')
       expect(answer.body.detail).toContain('noEffect()')
@@ -112,6 +113,7 @@ describe.each(versions)("%s, protect: 'write'", (_, express) => {
         },
         200,
       ],
+      ['a choice', (_b, _q, res) => res.status(300).json({}), 300],
       ['a redirect', (_b, _q, res) => res.redirect('/'), 302],
       ['an error status', (_b, _q, res) => res.status(400).json({}), 400],
     ])('%s is let through', async (_name, handler, status) => {

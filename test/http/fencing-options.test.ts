@@ -32,6 +32,37 @@ describe('the options of fencing', () => {
     expect(() => fencing(guard, { verifytoken: () => true } as never)).toThrow('verifytoken')
   })
 
+  const choices: readonly (readonly [name: string, ...allowed: string[]])[] = [
+    ['protect', 'write', 'handler'],
+    ['mode', 'enforce', 'report', 'once-fenced'],
+    ['errorsMean', 'unknown', 'not_applied'],
+    ['onUnknown', 'refuse', 'rerun'],
+    ['afterOverdue', 'refuse', 'proceed'],
+  ]
+
+  it.each(choices)('%s is one of those that are listed', (name, ...allowed) => {
+    const { guard } = destination()
+    const list = allowed.map((each) => `'${each}'`).join(', ')
+    const other = { [name]: 'other' } as never
+    expect(() => fencing(guard, other)).toThrow(new TypeError(`${name} must be one of ${list}`))
+    for (const value of allowed) {
+      const options = { jobId: () => 'job', [name]: value }
+      expect(fencing(guard, options as never)).toBeTypeOf('function')
+    }
+  })
+
+  it('say what they need', () => {
+    const { guard } = destination()
+    const make = (options: object) => () => fencing(guard, options as never)
+    expect(make({ mode: 'once-fenced' })).toThrow(
+      "mode 'once-fenced' needs jobId: without a token nothing else names the job",
+    )
+    expect(make({ jobId: 'job' })).toThrow('jobId must be a function')
+    expect(make({ fingerprint: true })).toThrow('fingerprint (if not false) must be a function')
+    expect(make({ requireOperationId: 1 })).toThrow('requireOperationId must be true or false')
+    expect(make({ verifytoken: () => true })).toThrow('there is no option verifytoken')
+  })
+
   it('may all be left out, or be undefined', () => {
     const { guard } = destination()
     const names = ['protect', 'mode', 'scope', 'jobId', 'fingerprint', 'deadlineMs', 'onUnknown']
@@ -41,6 +72,7 @@ describe('the options of fencing', () => {
   })
 
   it.each([undefined, null, {}, 'guard'])('without a guard (%j) there is no guarding', (guard) => {
-    expect(() => fencing(guard as never)).toThrow(TypeError)
+    const says = new TypeError('fencing needs a WriteGuard')
+    expect(() => fencing(guard as never)).toThrow(says)
   })
 })

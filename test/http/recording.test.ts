@@ -1,3 +1,4 @@
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { jsonCodec } from 'writefence'
 import { recordAnswer, replayAnswer } from '../../src/http/recording.ts'
@@ -50,6 +51,36 @@ describe('what is recorded of an answer', () => {
   })
 })
 
+describe('a body that was encoded on its way', () => {
+  const text = 'x'.repeat(100)
+  const kept = (encoding: string, body: Uint8Array, limit = 100) => {
+    const headers = { 'content-encoding': encoding, 'content-type': 'text/plain' }
+    return recordAnswer(held(headers, body), limit)
+  }
+
+  it.each([
+    ['gzip', gzipSync],
+    ['x-gzip', gzipSync],
+    ['deflate', deflateSync],
+    ['br', brotliCompressSync],
+    ['GZip', gzipSync],
+  ] as const)('%s is recorded as it was before, up to the limit', (encoding, encode) => {
+    const body = Buffer.from(text).toString('base64')
+    const headers = { 'content-type': 'text/plain' }
+    expect(kept(encoding, encode(text))).toEqual({ status: 201, headers, body })
+    expect(kept(encoding, encode(text), 99)).toEqual({ status: 201, headers: {}, body: null })
+  })
+
+  it.each(['zstd', 'gzip, br', 'gzip'])('cannot be decoded (%s): there is none', (encoding) => {
+    expect(kept(encoding, Buffer.from(text)).body).toBeNull()
+  })
+
+  it('that is empty is kept, whatever it is said to be', () => {
+    expect(kept('zstd', new Uint8Array()).body).toBe('')
+    expect(kept('gzip', gzipSync(''), 0).body).toBe('')
+  })
+})
+
 describe('what is replayed of a result that is no recorded answer', () => {
   it.each([
     [{ balance: 5 }, '{"balance":5}'],
@@ -60,6 +91,8 @@ describe('what is replayed of a result that is no recorded answer', () => {
     [{ status: 200, headers: {} }, '{"status":200,"headers":{}}'],
     [{ status: 200, headers: null, body: '' }, '{"status":200,"headers":null,"body":""}'],
     [{ status: '200', headers: {}, body: '' }, '{"status":"200","headers":{},"body":""}'],
+    [{ status: 200, headers: '', body: '' }, '{"status":200,"headers":"","body":""}'],
+    [{ status: 200, headers: {}, body: 7 }, '{"status":200,"headers":{},"body":7}'],
   ])('%j is answered as JSON', (result, body) => {
     expect(replayAnswer(result)).toEqual({
       status: 200,

@@ -1,0 +1,39 @@
+import type { Database } from 'better-sqlite3'
+import { describe, expect, it } from 'vitest'
+import { WriteGuard } from 'writefence'
+import { SqliteFenceStore } from 'writefence/sqlite'
+import { destination, faults, versions } from './harness.ts'
+import { writeRoute } from './routes.ts'
+
+describe.each(versions)('%s, a store that throws what no store should', (_, express) => {
+  function setUp(make: (db: Database) => SqliteFenceStore) {
+    const bank = destination()
+    const guard = new WriteGuard(make(bank.db)) as typeof bank.guard
+    return writeRoute(express, undefined, {}, { ...bank, guard })
+  }
+
+  it('is an error, and not a store that is down', async () => {
+    class Broken extends SqliteFenceStore {
+      override async transact(): Promise<never> {
+        throw new RangeError('bug')
+      }
+    }
+    const { send, runs } = setUp((db) => new Broken(db))
+    const seen = faults()
+    expect((await send(7, 'op')).status).toBe(500)
+    expect([seen, runs()]).toEqual([[], 0])
+  })
+
+  it('changes no refusal: who is stale is told so, though nothing more is known', async () => {
+    class Blind extends SqliteFenceStore {
+      override async view(): Promise<never> {
+        throw new RangeError('bug')
+      }
+    }
+    const { send } = setUp((db) => new Blind(db))
+    await send(8, 'op')
+    const stale = await send(7, 'op')
+    expect([stale.status, stale.body.code]).toEqual([412, 'stale'])
+    expect(stale.body).not.toHaveProperty('operationApplied')
+  })
+})
