@@ -1,24 +1,33 @@
 /**
  * Every interleaving of small worlds, on the real stores, guard and worker:
- * `npm run explore -- [--short] [--broken] [--world <part of a name>]`
+ * `npm run explore -- [--short] [--broken] [--world <part of a name>] [--engine <name>]`
  *
- * `--short` allows one fault a world; otherwise each has its own budget. `--broken` puts stores
- * with known faults in place of the real ones: each has to be found out.
+ * `--short` allows one fault a world, and the largest ones less of what they have; otherwise each
+ * has its own budget. `--broken` puts stores with known faults in place of the real ones: each has
+ * to be found out. Engines are sqlite, postgres, mariadb, redis; the servers are those of the
+ * tests.
  */
 
 import { parseArgs } from 'node:util'
 import { allBroken, type ExploreTask, exploreTask } from '../test/simulation/explore-task.ts'
 import type { Explored } from '../test/simulation/explorer.ts'
+import { type Engine, endLabs, engineOf } from '../test/simulation/lab.ts'
 import { inProcesses, PROCESS_FLAG, work } from '../test/simulation/pool.ts'
 import { worlds } from '../test/simulation/worlds.ts'
 
 const here = new URL(import.meta.url)
 
-async function exploreAll(short: boolean, part: string): Promise<boolean> {
+async function exploreAll(engine: Engine, short: boolean, part: string): Promise<boolean> {
   const names = worlds.map(({ name }) => name).filter((name) => name.includes(part))
-  const tasks = names.map((world) => ({ world, short }))
+  // The largest are among the last of the list: they begin first.
+  const tasks = names.reverse().map((world) => ({ world, engine, short }))
   const sum = { worlds: 0, schedules: 0, states: 0, rests: 0, steps: 0, violations: 0 }
-  await inProcesses<ExploreTask, Explored>(here, tasks, (explored) => {
+  const began = performance.now()
+  const tell = (progress: string) => {
+    const seconds = ((performance.now() - began) / 1000).toFixed(0)
+    console.log(`  ${seconds} s, ${sum.worlds} of ${tasks.length} worlds; ${progress}`)
+  }
+  const add = (explored: Explored) => {
     const { plan, schedules, states, rests, steps, violations } = explored
     console.log(`${plan}: schedules=${schedules} states=${states}`)
     for (const found of violations) report(found)
@@ -28,18 +37,20 @@ async function exploreAll(short: boolean, part: string): Promise<boolean> {
     sum.rests += rests
     sum.steps += steps
     sum.violations += violations.length
-  })
+  }
+  await inProcesses(here, tasks, add, tell)
   const { rests, steps } = sum
   console.log(
-    `explore: worlds=${sum.worlds} schedules=${sum.schedules} states=${sum.states}` +
+    `explore: engine=${engine} worlds=${sum.worlds} schedules=${sum.schedules} states=${sum.states}` +
       ` rests=${rests} steps=${steps} violations=${sum.violations}`,
   )
   return sum.worlds > 0 && sum.violations === 0
 }
 
 /** Each broken store has to be found out in the world that is there for it. */
-async function exploreBroken(): Promise<boolean> {
-  const tasks = allBroken.map(({ name: broken, world }) => ({ world, short: true, broken }))
+async function exploreBroken(engine: Engine): Promise<boolean> {
+  const short = true
+  const tasks = allBroken.map(({ name: broken, world }) => ({ world, engine, short, broken }))
   let found = 0
   await inProcesses<ExploreTask, Explored>(here, tasks, ({ plan, violations }, { broken }) => {
     const [first] = violations
@@ -48,7 +59,7 @@ async function exploreBroken(): Promise<boolean> {
     const after = `${first?.path.length} steps of "${plan}"`
     console.log(rule === undefined ? `${broken}: NOT FOUND` : `${broken}: ${rule}, after ${after}`)
   })
-  console.log(`explore-broken: stores=${tasks.length} found=${found}`)
+  console.log(`explore-broken: engine=${engine} stores=${tasks.length} found=${found}`)
   return found === tasks.length
 }
 
@@ -59,16 +70,18 @@ function report({ path, broken, history }: Explored['violations'][number]): void
 }
 
 if (process.argv.includes(PROCESS_FLAG)) {
-  work(exploreTask)
+  work(exploreTask, endLabs)
 } else {
   const { values } = parseArgs({
     options: {
       short: { type: 'boolean', default: false },
       broken: { type: 'boolean', default: false },
       world: { type: 'string', default: '' },
+      engine: { type: 'string', default: 'sqlite' },
     },
   })
   const { short, broken, world } = values
-  const ok = broken ? await exploreBroken() : await exploreAll(short, world)
+  const engine = engineOf(values.engine)
+  const ok = broken ? await exploreBroken(engine) : await exploreAll(engine, short, world)
   process.exitCode = ok ? 0 : 1
 }

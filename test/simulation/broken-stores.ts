@@ -4,8 +4,7 @@
  */
 
 import type { Fence, JobView, Step, Unit } from 'writefence'
-import type { SqliteHandle } from './destination-database.ts'
-import type { Store } from './site.ts'
+import type { Store } from './databases.ts'
 
 export interface BrokenStore {
   readonly name: string
@@ -20,7 +19,7 @@ type Bend = <A>(step: (view: JobView) => Step<A>, view: JobView, job: string) =>
 function bent(bend: Bend): (real: Store) => Store {
   return (real) => ({
     ...real,
-    transact: <A, R>(unit: Unit<SqliteHandle, 'sync', A, R>) => {
+    transact: <A, R>(unit: Unit<unknown, 'async', A, R>) => {
       const job = JSON.stringify(unit.job)
       const asked = (view: JobView) => unit.step(view)
       return real.transact({ ...unit, step: (view) => bend(asked, view, job) })
@@ -94,7 +93,7 @@ function inMemory(real: Store): Store {
 function rolledBack(real: Store): Store {
   return {
     ...real,
-    transact: async <A, R>(unit: Unit<SqliteHandle, 'sync', A, R>) => {
+    transact: async <A, R>(unit: Unit<unknown, 'async', A, R>) => {
       let before: Fence | undefined
       const done = await real.transact({
         ...unit,
@@ -117,7 +116,7 @@ function rolledBack(real: Store): Store {
 function checkThenWrite(real: Store): Store {
   return {
     ...real,
-    transact: async <A, R>(unit: Unit<SqliteHandle, 'sync', A, R>) => {
+    transact: async <A, R>(unit: Unit<unknown, 'async', A, R>) => {
       const step = unit.step(await real.view(unit.job, unit.operationId))
       return real.transact({ ...unit, step: () => step })
     },

@@ -10,10 +10,10 @@ import {
   type WriteGuard,
   WriteRefusedError,
 } from 'writefence'
-import type { DestinationDatabase, SqliteHandle } from './destination-database.ts'
+import type { DestinationDatabase } from './databases.ts'
 import type { Reply, Request } from './messages.ts'
 
-export type Guard = WriteGuard<SqliteHandle, 'sync'>
+export type Guard = WriteGuard<unknown, 'async'>
 
 /** What can be found out about an operation. */
 export type Truth =
@@ -69,7 +69,7 @@ async function ask(desk: Desk, call: string, request: Request): Promise<Reply> {
   const intent = { token, scope, operationId }
   switch (verb) {
     case 'write':
-      return written(await guard.write(intent, () => writeDown(desk.database, call, request)))
+      return written(await guard.write(intent, (tx) => writeDown(desk.database, tx, call, request)))
     case 'effect':
       return written(
         await guard.effect(
@@ -93,11 +93,15 @@ async function ask(desk: Desk, call: string, request: Request): Promise<Reply> {
   }
 }
 
-function writeDown(database: DestinationDatabase, call: string, request: Request) {
-  const { scope = '', jobId, generation = 0, leaseId = null, operationId = null } = request
-  database.write({ scope, jobId, generation, leaseId, operationId, call })
-  if (request.throws) throw new EffectFailed('after it had written')
-  return { by: call }
+/** At once where the database is synchronous. */
+function writeDown(database: DestinationDatabase, tx: unknown, call: string, request: Request) {
+  const { scope = '', jobId, generation = 0, leaseId, operationId, throws } = request
+  const done = () => {
+    if (throws) throw new EffectFailed('after it had written')
+    return { by: call }
+  }
+  const writing = database.write(tx, { scope, jobId, generation, leaseId, operationId, call })
+  return writing instanceof Promise ? writing.then(done) : done()
 }
 
 function effectOptions({ effects, third }: Desk, request: Request): EffectOptions<unknown> {

@@ -3,13 +3,15 @@
 import { brokenLeases } from './broken-leases.ts'
 import { brokenStores } from './broken-stores.ts'
 import { type Explored, explore } from './explorer.ts'
-import { Lab } from './lab.ts'
+import { type Engine, labOf } from './lab.ts'
 import type { Plan } from './plan.ts'
 import { worlds } from './worlds.ts'
 
 export interface ExploreTask {
   readonly world: string
-  /** One fault at the most. */
+  /** SQLite unless told. */
+  readonly engine?: Engine | undefined
+  /** One fault at the most, and of the largest worlds less. */
   readonly short: boolean
   /** Whose store is put in place of the real one. */
   readonly broken?: string | undefined
@@ -18,10 +20,13 @@ export interface ExploreTask {
 /** Stores that have to be found out. */
 export const allBroken = [...brokenStores, ...brokenLeases]
 
-const lab = new Lab()
-
-export function exploreTask(task: ExploreTask): Promise<Explored> {
-  return explore(planOf(task), lab)
+export async function exploreTask(
+  task: ExploreTask,
+  tell?: (progress: string) => void,
+): Promise<Explored> {
+  const onProgress = ({ plan, states, steps }: Explored) =>
+    tell?.(`${plan}: states=${states} steps=${steps} so far`)
+  return explore(planOf(task), await labOf(task.engine), { onProgress })
 }
 
 /** @throws RangeError where there is no such world, or no such broken store */
@@ -31,6 +36,7 @@ function planOf({ world, short, broken }: ExploreTask): Plan {
   if (plan === undefined) throw new RangeError(`there is no world "${world}"`)
   if (broken !== undefined && other === undefined) throw new RangeError(`nothing is "${broken}"`)
   const { faults } = plan
+  const less = short ? plan.short : {}
   const atMost = Math.min(faults?.atMost ?? 0, short ? 1 : Number.POSITIVE_INFINITY)
-  return { ...plan, ...other, name: world, faults: faults && { ...faults, atMost } }
+  return { ...plan, ...less, ...other, name: world, faults: faults && { ...faults, atMost } }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { allBroken, exploreTask } from './explore-task.ts'
 import { explore } from './explorer.ts'
-import { Lab } from './lab.ts'
+import { labOf } from './lab.ts'
 import type { Plan } from './plan.ts'
 import { worlds } from './worlds.ts'
 
@@ -36,7 +36,7 @@ describe('the exploration', () => {
   })
 
   it('that follows equal states once covers what one that follows them all does', async () => {
-    const lab = new Lab()
+    const lab = await labOf()
     const all = await explore(small, lab, { prune: false })
     const once = await explore(small, lab)
     expect(all.violations).toEqual([])

@@ -43,7 +43,11 @@ export interface ExploreOptions {
   readonly atMost?: number | undefined
   /** Follows equal states only once; true unless told. */
   readonly prune?: boolean | undefined
+  /** Hears how far it is, now and then. */
+  readonly onProgress?: ((explored: Explored) => void) | undefined
 }
+
+const PROGRESS_STEPS = 50_000
 
 export async function explore(
   plan: Plan,
@@ -59,16 +63,19 @@ class Search {
   readonly #lab: Lab
   readonly #atMost: number
   readonly #prune: boolean
+  readonly #onProgress: (explored: Explored) => void
   /** How many schedules lead on from a state. */
   readonly #known = new Map<string, number>()
   readonly #explored: Explored
   #host = new VirtualHost()
 
-  constructor(plan: Plan, lab: Lab, { atMost = 1, prune = true }: ExploreOptions) {
+  constructor(plan: Plan, lab: Lab, options: ExploreOptions) {
+    const { atMost = 1, prune = true, onProgress = () => {} } = options
     this.#plan = plan
     this.#lab = lab
     this.#atMost = atMost
     this.#prune = prune
+    this.#onProgress = onProgress
     this.#explored = {
       plan: plan.name,
       schedules: 0,
@@ -92,7 +99,9 @@ class Search {
   /** The number of schedules from here; `world` is used up. */
   async #from(world: World, path: readonly string[]): Promise<number> {
     if (this.#reported(world, path)) return 1
-    const digest = createHash('sha256').update(world.digest()).digest('base64')
+    const digest = createHash('sha256')
+      .update(await world.digest())
+      .digest('base64')
     const known = this.#known.get(digest)
     if (known !== undefined && this.#prune) return known
     if (known === undefined) this.#explored.states += 1
@@ -120,6 +129,7 @@ class Search {
 
   async #replay(path: readonly string[]): Promise<World> {
     this.#host = new VirtualHost()
+    await this.#lab.clear()
     const world = new World(this.#plan, this.#lab, this.#host)
     await world.settled()
     for (const key of path) await this.#step(world, key)
@@ -128,6 +138,7 @@ class Search {
 
   async #step(world: World, key: string): Promise<void> {
     this.#explored.steps += 1
+    if (this.#explored.steps % PROGRESS_STEPS === 0) this.#onProgress(this.#explored)
     const option = world.options().find((each) => each.key === key)
     if (option === undefined) throw new Error(`the world is not deterministic: no ${key}`)
     await world.perform(option)

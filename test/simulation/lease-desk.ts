@@ -1,10 +1,9 @@
 /** The lease service of a simulated world: the real store behind a desk that watches it. */
 
 import { type Lease, type LeaseStore, StoreUnavailableError } from 'writefence'
-import type { LeaseDatabase } from './lease-database.ts'
+import type { LeaseDatabase } from './databases.ts'
 import type { Reply, Request } from './messages.ts'
 import { TTL_MS } from './script-worker.ts'
-import type { Rows } from './tables.ts'
 
 export interface LeaseDeskOptions {
   readonly database: LeaseDatabase
@@ -27,13 +26,12 @@ export class LeaseDesk {
   readonly #store: LeaseStore
   /** Until when nobody else may have a job, by the store's clock. */
   readonly #live = new Map<string, Lease>()
-  #backup: Rows | undefined
+  #backup: string | undefined
 
   constructor(options: LeaseDeskOptions) {
     const { database, now, broken = (store) => store } = options
     this.#options = options
     this.#store = broken(database.store)
-    database.tables.clear()
     database.now = now
   }
 
@@ -55,20 +53,20 @@ export class LeaseDesk {
     return this.#backup !== undefined
   }
 
-  takeBackup(): void {
-    this.#backup = this.#options.database.tables.save()
+  async takeBackup(): Promise<void> {
+    this.#backup = await this.#options.database.save()
   }
 
   /** All that was granted since the backup is forgotten. */
-  restore(): void {
-    if (this.#backup !== undefined) this.#options.database.tables.load(this.#backup)
+  async restore(): Promise<void> {
+    if (this.#backup !== undefined) await this.#options.database.load(this.#backup)
     this.#live.clear()
   }
 
-  digest(): string {
-    const backup = this.#backup && [...this.#backup]
+  async digest(): Promise<string> {
     const live = [...this.#live].sort(([a], [b]) => (a < b ? -1 : 1))
-    return JSON.stringify([this.#options.database.tables.digest(), live, backup])
+    const rows = await this.#options.database.save()
+    return `${rows}\n${JSON.stringify(live)}\n${this.#backup}`
   }
 
   /** A live lease is taken from nobody, except by an operator. */

@@ -42,6 +42,7 @@ export const leaseWorlds: readonly Plan[] = [
       { name: 'b', steps: [claim, write('z'), complete] },
     ],
     time: [leaseExpires, setBack, setForward],
+    short: { timeAtMost: 2 },
     faults: faults(1, { lose: 1, mute: 1, again: 1, late: 1 }),
   },
   {

@@ -17,12 +17,15 @@ export interface NemesisOptions {
   readonly places: ReadonlyMap<string, Place>
   readonly parties: readonly (ScriptWorker | RealWorker)[]
   mayFail(fault: Fault): boolean
+  /** Counts what is under way in the real store. */
+  track(work: Promise<void>): Promise<void>
   restored(): void
 }
 
 export class Nemesis {
   readonly #options: NemesisOptions
   readonly #timeLeft: number[]
+  #timeLeftInAll: number
   readonly #down = new Set<string>()
   // All that could ever happen, made once: most of it is looked at in every step.
   readonly #workers: readonly { readonly party: ScriptWorker | RealWorker; crash: Option }[]
@@ -34,12 +37,15 @@ export class Nemesis {
 
   constructor(options: NemesisOptions) {
     this.#options = options
-    const { plan, leases, parties, places } = options
+    const { plan, leases, parties, places, track } = options
     this.#timeLeft = (plan.time ?? []).map((step) => step.times)
+    const inAll = this.#timeLeft.reduce((sum, times) => sum + times, 0)
+    this.#timeLeftInAll = Math.min(plan.timeAtMost ?? inAll, inAll)
     this.#workers = parties.map((party) => ({ party, crash: this.#crashOf(party) }))
     this.#destinations = [...places].map(([name, place]) => this.#crashAt(name, place))
     this.#outages = [LEASES, ...places.keys()].map((name) => this.#outage(name))
-    this.#backup = { key: 'backup', optional: true, run: () => leases.takeBackup() }
+    const backUp = () => void track(leases.takeBackup())
+    this.#backup = { key: 'backup', optional: true, run: backUp }
     this.#restore = { key: 'restore', fault: 'restore', run: () => this.#putBack() }
     this.#time = (plan.time ?? []).map((step, index) => this.#passing(step, index))
   }
@@ -56,6 +62,7 @@ export class Nemesis {
     for (const { name, up, down } of this.#outages) add(this.#down.has(name) ? up : down)
     if (leases.hasBackup) add(this.#restore)
     else if (plan.faults?.of.restore) add(this.#backup)
+    if (this.#timeLeftInAll === 0) return options
     for (const [index, step] of this.#time.entries()) if (this.#timeLeft[index]) add(step)
     return options
   }
@@ -95,14 +102,16 @@ export class Nemesis {
   }
 
   #putBack(): void {
-    this.#options.leases.restore()
-    this.#options.restored()
+    const { leases, track, restored } = this.#options
+    void track(leases.restore())
+    restored()
   }
 
   #passing({ name, elapsesMs = 0, moves = {} }: TimeStep, index: number): Option {
     const { host, parties } = this.#options
     const run = () => {
       this.#timeLeft[index] = (this.#timeLeft[index] ?? 0) - 1
+      this.#timeLeftInAll -= 1
       host.elapsedMs += elapsesMs
       for (const [whose, ms] of Object.entries(moves)) host.clock(whose).offsetMs += ms
       for (const party of parties) party.timePassed()

@@ -1,7 +1,7 @@
 /** The destinations of a world, each with the third system behind it. */
 
 import type { Agenda } from './agenda.ts'
-import type { DestinationDatabase } from './destination-database.ts'
+import type { DestinationDatabase } from './databases.ts'
 import type { Applied, HistoryEvent } from './history.ts'
 import type { Plan } from './plan.ts'
 import { Site } from './site.ts'
@@ -33,7 +33,6 @@ export class Place {
   constructor(options: PlaceOptions) {
     const { name, plan, database, agenda, host, track, silent } = options
     this.#options = options
-    database.clear()
     database.now = () => host.wall(name)
     const enter = (call: string) => host.enter(name, call)
     this.third = new SimulatedThirdSystem({
@@ -63,15 +62,15 @@ export class Place {
   }
 
   /** Writes down what the database has that the history has not. */
-  observe(): void {
+  async observe(): Promise<void> {
     if (!this.#touched) return
     this.#touched = false
     const { name, database, record } = this.#options
-    for (const { seq, effect } of database.effectsAfter(this.#seen)) {
+    const { effects, fences } = await database.observe(this.#seen)
+    for (const { seq, effect } of effects) {
       this.#seen = seq
       record({ event: 'applied', destination: name, ...effect })
     }
-    const fences = database.fences()
     const spelled = JSON.stringify(fences)
     if (spelled === this.#fences) return
     this.#fences = spelled
@@ -84,14 +83,14 @@ export class Place {
     this.#options.host.dropTimers(this.#options.name)
   }
 
-  digest(): string {
+  async digest(): Promise<string> {
     const { name, database, host } = this.#options
-    return JSON.stringify([database.tables.digest(), this.third.digest(), host.wall(name)])
+    return `${await database.digest()}\n${this.third.digest()}\n${host.wall(name)}`
   }
 
   #landed(effect: Omit<Applied, 'event'>): void {
     // What was committed before comes before.
-    this.observe()
+    if (this.#touched) throw new Error('an effect has landed before the world had settled')
     this.#options.record({ event: 'applied', destination: this.#options.name, ...effect })
   }
 }

@@ -2,10 +2,11 @@
 
 import type { LeaseStore } from 'writefence'
 import type { Faults } from './agenda.ts'
+import type { Store } from './databases.ts'
 import type { Desk } from './destination-host.ts'
 import type { RealScript } from './real-worker.ts'
 import type { Script } from './script-worker.ts'
-import type { Gate, Store } from './site.ts'
+import type { Gate } from './site.ts'
 import type { Clock } from './virtual-host.ts'
 
 export interface TimeStep {
@@ -25,6 +26,8 @@ export interface Plan {
   readonly destinations: readonly string[]
   readonly faults?: Faults | undefined
   readonly time?: readonly TimeStep[] | undefined
+  /** How many of those steps are taken in all; as many as there are unless told. */
+  readonly timeAtMost?: number | undefined
   readonly gate?: Gate | undefined
   /** Two requests to one destination may arrive in the same turn of its event loop. */
   readonly together?: boolean | undefined
@@ -38,5 +41,7 @@ export interface Plan {
   /** Clocks that begin wrong, or run at a rate of their own. */
   readonly clocks?: Readonly<Record<string, Clock>> | undefined
   readonly broken?: ((store: Store) => Store) | undefined
+  /** What it has less of where there is little time: see the exploration's `--short`. */
+  readonly short?: Partial<Plan> | undefined
   readonly brokenLeases?: ((store: LeaseStore) => LeaseStore) | undefined
 }

@@ -14,7 +14,7 @@ export async function inProcesses<Task, Result>(
   module: URL,
   tasks: Iterable<Task>,
   onResult: (result: Result, task: Task) => void,
-  processes = availableParallelism(),
+  onProgress: (progress: string) => void = () => {},
 ): Promise<void> {
   const waiting = tasks[Symbol.iterator]()
   const one = () =>
@@ -26,7 +26,8 @@ export async function inProcesses<Task, Result>(
         if (current.done) child.disconnect()
         else child.send({ task: current.value })
       }
-      child.on('message', ({ result }: { result: Result }) => {
+      child.on('message', ({ result, progress }: { result: Result; progress?: string }) => {
+        if (progress !== undefined) return onProgress(progress)
         if (!current.done) onResult(result, current.value)
         next()
       })
@@ -37,13 +38,17 @@ export async function inProcesses<Task, Result>(
       })
       next()
     })
-  await Promise.all(Array.from({ length: processes }, one))
+  await Promise.all(Array.from({ length: availableParallelism() }, one))
 }
 
-/** The other end: does what it is told until it is told no more. */
-export function work<Task, Result>(run: (task: Task) => Promise<Result>): void {
+/** The other end: does what it is told until it is told no more, then ends what it has begun. */
+export function work<Task, Result>(
+  run: (task: Task, tell: (progress: string) => void) => Promise<Result>,
+  end: () => Promise<void>,
+): void {
+  const tell = (progress: string) => process.send?.({ progress })
   process.on('message', ({ task }: { task: Task }) => {
-    run(task).then(
+    run(task, tell).then(
       (result) => process.send?.({ result }),
       (error) => {
         console.error(error)
@@ -51,4 +56,7 @@ export function work<Task, Result>(run: (task: Task) => Promise<Result>): void {
       },
     )
   })
+  const leave = (code: number) => () => void end().finally(() => process.exit(code))
+  process.once('disconnect', leave(0))
+  process.once('SIGINT', leave(1)).once('SIGTERM', leave(1))
 }

@@ -1,7 +1,7 @@
 /** Some seeds to simulate, as they are told to another process. */
 
 import { describeHistory } from './describe-history.ts'
-import { Lab } from './lab.ts'
+import { type Engine, labOf } from './lab.ts'
 import type { Plan } from './plan.ts'
 import { shrink } from './shrink.ts'
 import { type Run, Simulator } from './simulation.ts'
@@ -10,6 +10,8 @@ import { install } from './virtual-host.ts'
 export interface SimulateTask {
   readonly from: number
   readonly runs: number
+  /** SQLite unless told. */
+  readonly engine?: Engine | undefined
 }
 
 /** A seed that broke a rule, made short. */
@@ -31,13 +33,11 @@ export interface Simulated {
   readonly failures: readonly Failure[]
 }
 
-const lab = new Lab()
-
 export async function simulateTask(
-  { from, runs }: SimulateTask,
+  { from, runs, engine }: SimulateTask,
   bend?: (plan: Plan) => Plan,
 ): Promise<Simulated> {
-  const simulator = new Simulator(lab)
+  const simulator = new Simulator(await labOf(engine))
   const restore = install(() => simulator.host)
   const sum = { runs, steps: 0, effects: 0, refusals: 0, failures: [] as Failure[] }
   try {
@@ -61,8 +61,8 @@ function failure(seed: number, run: Run, { broken, steps, history }: Run): Failu
 }
 
 /** One seed as it is, for reading. */
-export async function simulateSeed(seed: number): Promise<Run> {
-  const simulator = new Simulator(lab)
+export async function simulateSeed(seed: number, engine?: Engine): Promise<Run> {
+  const simulator = new Simulator(await labOf(engine))
   const restore = install(() => simulator.host)
   try {
     return await simulator.run(seed)

@@ -63,6 +63,7 @@ export class Simulator {
   async #begin(plan: Plan): Promise<World> {
     // What the product itself leaves to chance must not depend on what was drawn before.
     this.#host = new VirtualHost(new Prng(1))
+    await this.#lab.clear()
     const world = new World(plan, this.#lab, this.#host)
     await world.settled()
     return world

@@ -1,12 +1,10 @@
 /** A destination process: the guard over the real store, and its memory until it dies. */
 
-import { type FenceStore, StoreUnavailableError, type Unit, WriteGuard } from 'writefence'
+import { StoreUnavailableError, type Unit, WriteGuard } from 'writefence'
 import type { Agenda, Option } from './agenda.ts'
-import type { DestinationDatabase, SqliteHandle } from './destination-database.ts'
+import type { DestinationDatabase, Store } from './databases.ts'
 import { type Desk, type Guard, serveWrite, type ThirdSystem } from './destination-host.ts'
 import type { Reply, Request } from './messages.ts'
-
-export type Store = FenceStore<SqliteHandle, 'sync'>
 
 /**
  * Which transactions wait to be let through: none, those that come after a call's first (the
@@ -27,7 +25,7 @@ export interface SiteOptions {
   enter(call: string): void
   /** Whose code runs now. */
   call(): string
-  /** Counts what is under way in real SQLite. */
+  /** Counts what is under way in the real store. */
   track<T>(work: Promise<T>): Promise<T>
 }
 
@@ -70,9 +68,9 @@ export class Site {
   }
 
   #start() {
-    const { database, broken = (store) => store } = this.#options
+    const { database, broken = (store) => store, track } = this.#options
     const process = { alive: true }
-    const store = gated(database.store, (run) => this.#hold(process, run))
+    const store = gated(database.store, (run) => this.#hold(process, run), track)
     return Object.assign(process, { guard: new WriteGuard(broken(store)) })
   }
 
@@ -107,13 +105,17 @@ export class Site {
 }
 
 /** The real store, each of whose transactions goes through `hold`. */
-function gated(real: Store, hold: <T>(run: () => Promise<T>) => Promise<T>): Store {
+function gated(
+  real: Store,
+  hold: <T>(run: () => Promise<T>) => Promise<T>,
+  track: <T>(work: Promise<T>) => Promise<T>,
+): Store {
   return {
-    mode: 'sync',
-    transact: <A, R>(unit: Unit<SqliteHandle, 'sync', A, R>) => hold(() => real.transact(unit)),
+    mode: real.mode,
+    transact: <A, R>(unit: Unit<unknown, 'async', A, R>) => hold(() => real.transact(unit)),
     within: (tx, unit) => real.within(tx, unit),
-    view: (job, operationId) => real.view(job, operationId),
-    list: (query) => real.list(query),
+    view: (job, operationId) => track(real.view(job, operationId)),
+    list: (query) => track(real.list(query)),
     prune: (request) => real.prune(request),
     close: () => real.close(),
   }

@@ -12,6 +12,13 @@ export const workerWorlds: readonly Plan[] = [
     real: [{ ...real, operations: ['x'] }],
     workers: [{ name: 'b', steps: [claim, advance, write('x'), seal, complete] }],
     time: [{ name: 'passes', elapsesMs: 350, times: 3 }],
+    short: {
+      time: [
+        { name: 'passes', elapsesMs: 510, times: 1 },
+        { name: 'expires', elapsesMs: 1001, times: 1 },
+      ],
+      timeAtMost: 1,
+    },
     faults: faults(1, { mute: 1, late: 1 }),
   },
   {
@@ -31,5 +38,6 @@ export const workerWorlds: readonly Plan[] = [
       { name: 'jumps', moves: { a: 3_600_000 }, times: 1 },
       { name: 'jumps back', moves: { a: -3_600_000 }, times: 1 },
     ],
+    short: { timeAtMost: 2 },
   },
 ]

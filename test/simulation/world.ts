@@ -78,6 +78,7 @@ export class World {
       places: this.places,
       parties: [...this.#scripted, ...this.#real],
       mayFail: (fault) => this.agenda.mayFail(fault),
+      track: (work) => this.#track(work),
       restored: () => this.record({ event: 'restored' }),
     })
     this.#turns()
@@ -107,7 +108,7 @@ export class World {
   async settled(): Promise<void> {
     do await this.#quiet()
     while (this.network.handOut())
-    for (const place of this.places.values()) place.observe()
+    for (const place of this.places.values()) await place.observe()
   }
 
   /** Has a request served at once, by whom it is for. */
@@ -147,10 +148,10 @@ export class World {
   }
 
   /** Equal for worlds of one plan from which the same can follow. */
-  digest(): string {
+  async digest(): Promise<string> {
     const parties = [...this.#scripted, ...this.#real, ...this.places.values(), this.#leases]
     const state = [...parties, this.nemesis, this.agenda, this.network, this.checker]
-    return state.map((each) => each.digest()).join('\n')
+    return (await Promise.all(state.map((each) => each.digest()))).join('\n')
   }
 
   async #ask(call: string, request: Request): Promise<Reply> {
