@@ -63,6 +63,20 @@ describeEngine('MariaDB, waiting for a lock', bench.problem, () => {
     expect(await claiming).toMatchObject({ status: 'held', owner: 'other', generation: 1 })
   })
 
+  it('R116: many writes of one job leave connections to those of others', async () => {
+    const guard = new WriteGuard(bench.fences({ pool: bench.connect({ connectionLimit: 8 }) }))
+    await guard.advance(intent(1).token)
+    let waiting: Promise<unknown>[] = []
+    await new WriteGuard(bench.fences()).write(intent(1, 'first'), async () => {
+      waiting = Array.from({ length: 20 }, (_, i) => guard.write(intent(1, `op ${i}`), () => i))
+      await bench.untilWaiting()
+      expect(await guard.write(intent(1, 'x', 'other'), () => 'done')).toMatchObject({
+        status: 'applied',
+      })
+    })
+    expect(await Promise.all(waiting)).toHaveLength(20)
+  })
+
   it('and takes the job itself where that one came to nothing, for its whole ttl', async () => {
     const store = bench.leases()
     let claiming: Promise<unknown> | undefined

@@ -139,6 +139,19 @@ describeEngine('PostgreSQL, waiting for a lock', bench.problem, () => {
     expect(await guard.write(intent(1, 'x'), () => 'now')).toMatchObject({ status: 'applied' })
   })
 
+  it('R116: many writes of one job leave connections to those of others', async () => {
+    const guard = new WriteGuard(bench.fences({ pool: bench.connect({ max: 8 }) }))
+    await guard.advance(intent(1).token)
+    let waiting: Promise<unknown>[] = []
+    await new WriteGuard(bench.fences()).write(intent(1, 'first'), async () => {
+      waiting = Array.from({ length: 20 }, (_, i) => guard.write(intent(1, `op ${i}`), () => i))
+      await bench.untilWaiting()
+      const other = { token: { jobId: 'other', generation: 1 } }
+      expect(await guard.write(other, () => 'done')).toMatchObject({ status: 'applied' })
+    })
+    expect(await Promise.all(waiting)).toHaveLength(20)
+  })
+
   it('R127: pruning passes by what is locked, and takes it the next time', async () => {
     const guard = new WriteGuard(bench.fences())
     await guard.write(intent(1, 'x'), () => 'x')

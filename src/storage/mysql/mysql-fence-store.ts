@@ -11,6 +11,7 @@ import type {
   UnsettledQuery,
 } from '../../guard/fence-store.ts'
 import { checkDuration } from '../../options.ts'
+import { JobTurns } from '../job-turns.ts'
 import { Turns } from '../turns.ts'
 import {
   checkMysqlConnection,
@@ -46,6 +47,7 @@ export class MysqlFenceStore<Connection extends MysqlConnection = MysqlConnectio
   readonly #statements: MysqlFenceStatements
   readonly #runner: MysqlUnitRunner<Connection>
   readonly #turns = new Turns()
+  readonly #jobs: JobTurns
   readonly #effectTimeoutMs: number
 
   /** @throws TypeError or RangeError naming what is wrong with the pool or the options */
@@ -54,6 +56,7 @@ export class MysqlFenceStore<Connection extends MysqlConnection = MysqlConnectio
     const settings = checkMysqlOptions(options)
     this.#effectTimeoutMs = checkDuration('effectTimeoutMs', options.effectTimeoutMs ?? 30_000)
     this.#tables = new MysqlTables(FENCE_SCHEMA, settings)
+    this.#jobs = new JobTurns(settings.timeoutMs)
     const longestMs = Math.max(settings.timeoutMs, this.#effectTimeoutMs)
     this.#transactions = new MysqlTransactions(pool, this.#tables, settings, longestMs)
     this.#statements = new MysqlFenceStatements(this.#tables, settings)
@@ -72,7 +75,12 @@ export class MysqlFenceStore<Connection extends MysqlConnection = MysqlConnectio
    * One transaction, begun again where the server undoes it (a deadlock). An effect that ends it
    * by itself is not run again, but its fence is put all the same.
    */
-  transact<A, R>(unit: Unit<Connection, 'async', A, R>): Promise<Done<A, R>> {
+  async transact<A, R>(unit: Unit<Connection, 'async', A, R>): Promise<Done<A, R>> {
+    this.#transactions.assertOpen()
+    return this.#jobs.take(unit.job, () => this.#carryOut(unit))
+  }
+
+  #carryOut<A, R>(unit: Unit<Connection, 'async', A, R>): Promise<Done<A, R>> {
     const lost: EffectLost[] = []
     return this.#transactions.run(
       'write',

@@ -9,6 +9,7 @@ import type {
   UnsettledOperation,
   UnsettledQuery,
 } from '../../guard/fence-store.ts'
+import { JobTurns } from '../job-turns.ts'
 import { retry } from '../retry.ts'
 import { Turns } from '../turns.ts'
 import {
@@ -29,7 +30,12 @@ import {
   type PostgresFenceStatements,
 } from './postgres-fence-statements.ts'
 import { createTables, FENCE_TABLES, type PostgresTables, tablesIn } from './postgres-schema.ts'
-import { bounded, type PostgresSession, PostgresTransactions } from './postgres-transactions.ts'
+import {
+  bounded,
+  type PostgresSession,
+  PostgresTransactions,
+  type RunOptions,
+} from './postgres-transactions.ts'
 import { carryOut, TransactionEnded, type UnitScope } from './postgres-unit.ts'
 
 /** Where the tables are, and how long is waited. */
@@ -61,6 +67,7 @@ export class PostgresFenceStore<Client extends PostgresQueryable = PostgresQuery
   readonly #timeoutMs: number
   readonly #effectTimeoutMs: number
   readonly #turns = new Turns()
+  readonly #jobs: JobTurns
 
   /** @throws TypeError or RangeError naming the option; the database is not asked yet */
   constructor(pool: PostgresPool<Client>, options: PostgresFenceStoreOptions = {}) {
@@ -69,6 +76,7 @@ export class PostgresFenceStore<Client extends PostgresQueryable = PostgresQuery
     this.#now = options.now
     this.#timeoutMs = checkTimeout('timeoutMs', options.timeoutMs ?? 5000)
     this.#effectTimeoutMs = checkTimeout('effectTimeoutMs', options.effectTimeoutMs ?? 30_000)
+    this.#jobs = new JobTurns(this.#timeoutMs)
     this.#transactions = new PostgresTransactions(pool, {
       component: FENCE_TABLES,
       tables: this.#tables,
@@ -82,20 +90,12 @@ export class PostgresFenceStore<Client extends PostgresQueryable = PostgresQuery
    * @throws StoreUnavailableError where they have another version, or the role may not
    */
   async createSchema(): Promise<void> {
-    await this.#run(({ query }) => createTables(query, FENCE_TABLES, this.#tables), 'set up')
+    await this.#run(({ query }) => createTables(query, FENCE_TABLES, this.#tables), { setUp: true })
   }
 
   async transact<A, R>(unit: Unit<Client, 'async', A, R>): Promise<Done<A, R>> {
-    try {
-      return await this.#run((session, last) => carryOut(this.#own(session, last), unit))
-    } catch (error) {
-      if (!(error instanceof TransactionEnded)) throw error
-      publishFault({ fault: 'transaction_ended_by_callback', ...unit.job, error })
-      // Whether that was a commit or a rollback is not known here: without its effect the unit
-      // leaves the fence where it has to be in either case.
-      const spoiled = { error: error.cause ?? new TypeError(error.message) }
-      return this.#run((session) => carryOut(this.#own(session, true), unit, spoiled))
-    }
+    this.#transactions.assertOpen()
+    return this.#jobs.take(unit.job, (timeoutMs) => this.#carryOut(unit, timeoutMs))
   }
 
   async within<A, R>(tx: Client, unit: Unit<Client, 'async', A, R>): Promise<Done<A, R>> {
@@ -132,14 +132,29 @@ export class PostgresFenceStore<Client extends PostgresQueryable = PostgresQuery
     this.#transactions.close()
   }
 
+  async #carryOut<A, R>(unit: Unit<Client, 'async', A, R>, timeoutMs: number): Promise<Done<A, R>> {
+    const run = (session: PostgresSession<Client>, last: boolean) =>
+      carryOut(this.#own(session, last), unit)
+    try {
+      return await this.#run(run, { timeoutMs })
+    } catch (error) {
+      if (!(error instanceof TransactionEnded)) throw error
+      publishFault({ fault: 'transaction_ended_by_callback', ...unit.job, error })
+      // Whether that was a commit or a rollback is not known here: without its effect the unit
+      // leaves the fence where it has to be in either case.
+      const spoiled = { error: error.cause ?? new TypeError(error.message) }
+      return this.#run((session) => carryOut(this.#own(session, true), unit, spoiled))
+    }
+  }
+
   /** Runs a unit again while the database undoes it, as a whole and a few times. */
   async #run<T>(
     work: (session: PostgresSession<Client>, last: boolean) => Promise<T>,
-    setUp?: 'set up',
+    options?: RunOptions,
   ): Promise<T> {
     try {
       const run = (last: boolean) =>
-        this.#transactions.run((session) => work(session, last), setUp !== undefined)
+        this.#transactions.run((session) => work(session, last), options)
       return await retry(run, isUndone)
     } catch (error) {
       throw error instanceof TransactionEnded ? error : unavailable(error)

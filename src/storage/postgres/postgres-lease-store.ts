@@ -105,7 +105,10 @@ export class PostgresLeaseStore extends RuledLeaseStore {
     setUp?: 'set up',
   ): Promise<T> {
     try {
-      return await retry(() => this.#transactions.run(work, setUp !== undefined), isUndone)
+      return await retry(
+        () => this.#transactions.run(work, { setUp: setUp !== undefined }),
+        isUndone,
+      )
     } catch (error) {
       throw unavailable(error)
     }

@@ -95,6 +95,13 @@ export interface PostgresTransactionsOptions {
   readonly longestMs: number
 }
 
+export interface RunOptions {
+  /** Whether the tables are yet to be made. */
+  readonly setUp?: boolean | undefined
+  /** What is left of the time that the call may take. */
+  readonly timeoutMs?: number | undefined
+}
+
 export class PostgresTransactions<Client extends PostgresQueryable> {
   readonly #pool: PostgresPool<Client>
   readonly #options: PostgresTransactionsOptions
@@ -110,9 +117,12 @@ export class PostgresTransactions<Client extends PostgresQueryable> {
    * Runs `work` after a BEGIN; it ends the transaction itself, last thing. Where it throws, the
    * transaction is rolled back, or its connection closed, before the error is thrown on.
    */
-  async run<T>(work: (session: PostgresSession<Client>) => Promise<T>, setUp = false): Promise<T> {
-    const endsAt = performance.now() + this.#options.timeoutMs
-    const session = new PostgresSession(await this.#connect(), endsAt)
+  async run<T>(
+    work: (session: PostgresSession<Client>) => Promise<T>,
+    { setUp = false, timeoutMs = this.#options.timeoutMs }: RunOptions = {},
+  ): Promise<T> {
+    const endsAt = performance.now() + timeoutMs
+    const session = new PostgresSession(await this.#connect(timeoutMs), endsAt)
     try {
       this.assertOpen()
       await session.query(begin(session.remainingMs, this.#options.longestMs))
@@ -142,12 +152,12 @@ export class PostgresTransactions<Client extends PostgresQueryable> {
     this.#closed = true
   }
 
-  async #connect(): Promise<Client & PostgresPooled> {
+  async #connect(timeoutMs: number): Promise<Client & PostgresPooled> {
     this.assertOpen()
     const connecting = handedOut(this.#pool)
     // Where it comes too late, it goes straight back.
     const giveBack = () => void connecting.then(giveUp).catch(() => {})
-    return bounded(connecting, this.#options.timeoutMs, giveBack, 'connection')
+    return bounded(connecting, timeoutMs, giveBack, 'connection')
   }
 }
 
