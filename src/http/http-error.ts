@@ -64,7 +64,6 @@ export function isProblem(error: unknown): error is ProblemError {
 }
 
 function hasStatus(error: unknown): boolean {
-  if (typeof error !== 'object' || error === null) return false
-  const { status, statusCode } = error as { status?: unknown; statusCode?: unknown }
+  const { status, statusCode } = Object(error) as { status?: unknown; statusCode?: unknown }
   return typeof (status ?? statusCode) === 'number'
 }

@@ -64,8 +64,7 @@ function decode(body: Uint8Array, encoding: string, limit: number): Uint8Array |
 }
 
 function isRecordedAnswer(value: unknown): value is RecordedAnswer {
-  if (typeof value !== 'object' || value === null) return false
-  const { status, headers, body } = value as Record<string, unknown>
+  const { status, headers, body } = Object(value) as Record<string, unknown>
   const isBody = body === null || typeof body === 'string'
   return Number.isInteger(status) && typeof headers === 'object' && headers !== null && isBody
 }
