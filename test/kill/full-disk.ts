@@ -6,20 +6,20 @@ import type { Victim } from './victim.ts'
 
 const PRLIMIT = ['/usr/bin/prlimit', '/bin/prlimit'].find((path) => existsSync(path))
 
-/** `false` where there is nothing to limit it with. */
-export function fillDisk(victim: Victim, folder: string, random: () => number): boolean {
+/** Returns what makes room again; `undefined` where there is nothing to limit it with. */
+export function fillDisk(
+  victim: Victim,
+  folder: string,
+  random: () => number,
+): (() => void) | undefined {
   const { pid } = victim
   const log = `${folder}/bank.db-wal`
-  if (PRLIMIT === undefined || pid === undefined || !existsSync(log)) return false
+  if (PRLIMIT === undefined || pid === undefined || !existsSync(log)) return undefined
   // Below what the log has already, so that the disk is full at once or a little later.
   limit(pid, String(Math.floor(statSync(log).size * random())))
-  setTimeout(
-    () => {
-      if (victim.pid === pid) limit(pid, 'unlimited')
-    },
-    200 + 800 * random(),
-  )
-  return true
+  return () => {
+    if (victim.pid === pid) limit(pid, 'unlimited')
+  }
 }
 
 function limit(pid: number, bytes: string): void {

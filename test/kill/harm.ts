@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Cast } from './cast.ts'
 import type { StepClock } from './clock.ts'
 import { fillDisk } from './full-disk.ts'
+import { Later } from './later.ts'
 import type { Pace } from './pace.ts'
 import type { Server } from './servers/server.ts'
 import type { Victim } from './victim.ts'
@@ -62,30 +63,35 @@ export async function harm(plan: HarmPlan, scene: Scene): Promise<Harmed> {
     fullDisks: 0,
   }
   const giveUpAt = performance.now() + plan.limitMs
+  const later = new Later()
   let told = 0
   while (done.kills < plan.kills && performance.now() < giveUpAt) {
-    await Promise.race([harmOne(scene, done), scene.failure])
+    await Promise.race([harmOne(scene, done, later), scene.failure])
     if (done.kills < told + 50) continue
     told = done.kills
     plan.progress(`${told} kills`)
   }
+  later.now()
   return done
 }
 
-async function harmOne(scene: Scene, done: Harmed): Promise<void> {
+async function harmOne(scene: Scene, done: Harmed, later: Later): Promise<void> {
   const { cast, server, clock, random } = scene
   const what = random()
   const { harms } = server
-  if (what < 0.08) return stop(scene, done)
+  if (what < 0.08) return stop(scene, done, later)
   if (what < 0.16 && clock.steps) {
     clock.set(random() < 0.5 ? '+1h' : '-1h')
     done.clockSteps += 1
-    setTimeout(() => clock.set('+0'), 200 + 1_500 * random())
+    later.after(200 + 1_500 * random(), () => clock.set('+0'))
     return
   }
   if (what < 0.24 && server.engine === 'sqlite') {
     const victim = one(cast.destinations, random)
-    if (victim !== undefined && fillDisk(victim, server.where, random)) done.fullDisks += 1
+    const makeRoom = victim && fillDisk(victim, server.where, random)
+    if (makeRoom === undefined) return
+    done.fullDisks += 1
+    later.after(200 + 800 * random(), makeRoom)
     return
   }
   if (what < 0.4 && harms.length > 0) {
@@ -158,10 +164,10 @@ function count(
 }
 
 /** Mostly beyond the lease (1.5 s) of a worker, and the deadline (0.6 s) of an effect. */
-function stop({ cast, pace, random }: Scene, done: Harmed): void {
+function stop({ cast, pace, random }: Scene, done: Harmed, later: Later): void {
   const victim = one([...cast.destinations, ...cast.workers], random)
   if (victim === undefined) return
   victim.stop()
   done.stops += 1
-  setTimeout(() => victim.goOn(), (300 + 2_500 * random()) * pace.slowness)
+  later.after((300 + 2_500 * random()) * pace.slowness, () => victim.goOn())
 }

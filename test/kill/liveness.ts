@@ -78,7 +78,7 @@ export async function olderHolders({ bank, history, jobs }: Aftermath): Promise<
   const wrong: Violation[] = []
   for (let job = 0; job < jobs; job += 1) {
     const jobId = `job-${job}`
-    const seen = await globalThis.fetch(`${bank}/fences/${jobId}`)
+    const seen = await answered(() => globalThis.fetch(`${bank}/fences/${jobId}`))
     if (seen.status !== 200) {
       const message = `${jobId}: the answer for its fence was ${seen.status}`
       wrong.push({ rule: 'fence_unknown', message })
@@ -93,9 +93,19 @@ export async function olderHolders({ bank, history, jobs }: Aftermath): Promise<
       'Fencing-Token': formatFencingToken(older),
       'Idempotency-Key': `"write-older-${older.leaseId}"`,
     }
-    const { status } = await fetch(`${bank}/jobs/${jobId}/write`, { method: 'POST', headers })
+    const write = () => fetch(`${bank}/jobs/${jobId}/write`, { method: 'POST', headers })
+    const { status } = await answered(write)
     if (status === 412) continue
     wrong.push({ rule: 'older_holder', message: `${jobId}: an older holder got ${status}` })
   }
   return wrong
+}
+
+/** Asks again where the store was not available: that is no answer to what is asked here. */
+async function answered(ask: () => Promise<Response>): Promise<Response> {
+  for (let tries = 20; ; tries -= 1) {
+    const answer = await ask()
+    if (answer.status !== 503 || tries === 0) return answer
+    await sleep(200)
+  }
 }

@@ -30,6 +30,8 @@ export class Victim {
   load = new Load()
   readonly #role: Role
   #child: ChildProcess | undefined
+  /** Settles once the one before has ended for good. */
+  #gone: Promise<unknown> = Promise.resolve()
   #url = ''
   #ready = false
   #stopped = false
@@ -61,6 +63,9 @@ export class Victim {
 
   /** Resolves once it is up, or was killed before; everything else has `failed`. */
   async start(): Promise<void> {
+    // Two processes in one place would each take the other for dead.
+    await this.#gone
+    if (this.#child !== undefined) return
     const { kind, index, file, task, env, pace, failed } = this.#role
     const began = performance.now()
     const options = {
@@ -92,10 +97,11 @@ export class Victim {
     this.#child = undefined
     this.#ready = false
     this.#stopped = false
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
-    const gone = once(child, 'exit')
-    child.kill('SIGKILL')
-    await gone
+    if (child?.exitCode === null && child.signalCode === null) {
+      this.#gone = once(child, 'exit')
+      child.kill('SIGKILL')
+    }
+    await this.#gone
   }
 
   stop(): void {
