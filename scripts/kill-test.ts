@@ -12,6 +12,7 @@ import { parseArgs } from 'node:util'
 import { compileChildren } from '../test/kill/compile.ts'
 import type { Engine } from '../test/kill/engines/bank.ts'
 import { FAULTS, type Fault, faultsOf, type Planted } from '../test/kill/faults.ts'
+import { temporaryFolder } from '../test/kill/leftovers.ts'
 import { type KillReport, runKillTest } from '../test/kill/run.ts'
 
 const ENGINES: readonly string[] = ['sqlite', 'postgres', 'mariadb', 'redis'] satisfies Engine[]
@@ -37,7 +38,8 @@ process.once('SIGINT', () => process.exit(130))
 process.once('SIGTERM', () => process.exit(143))
 
 const reports = fileURLToPath(new URL('../reports/kill-test', import.meta.url))
-const file = await compileChildren(`${reports}/children`)
+// Below the repository, so that they find their packages.
+const file = await compileChildren(temporaryFolder(reports))
 
 async function run(kills: number, fault?: Fault): Promise<KillReport> {
   const directory = `${reports}/${fault === undefined ? engine : `${engine}-${fault}`}`

@@ -1,7 +1,7 @@
 /** What must not outlive this process, however it ends. */
 
 import type { ChildProcess } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -57,9 +57,10 @@ export function kill(pid: number): void {
   }
 }
 
-/** A folder outside of the repository, for files that others have to get at. */
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'writefence-kill-'))
+/** A folder that is gone with this process at the latest, and has no other one's name. */
+export function temporaryFolder(parent = tmpdir()): string {
+  mkdirSync(parent, { recursive: true })
+  const folder = mkdtempSync(join(parent, 'writefence-kill-'))
   folders.add(folder)
   return folder
 }
