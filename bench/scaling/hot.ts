@@ -48,24 +48,18 @@ export async function measureNeighbours(engines: readonly Engine[], options: Opt
       await site.fillFences(0, ACCOUNTS)
       const jobs = new Jobs(ACCOUNTS)
       const hot = () => site.write(jobs.tokenOf(0), newOperation(), anAccount())
-      let last: Promise<unknown> = Promise.resolve()
-      const inTurn = () => {
-        last = last.then(hot)
-        return last
-      }
       const beside = async (call?: Call) => {
         const ms = options.ms * options.rounds
         const others = load(4, ms, () => site.write(jobs.any(), newOperation(), anAccount()))
         const [measured] = await Promise.all([others, call && load(64, ms, call)])
         return `${figure(measured.perSecond)}, ${figure(measured.p50)} (${figure(measured.p99)}) ms`
       }
-      rows.push([engine, await beside(), await beside(hot), await beside(inTurn)])
+      rows.push([engine, await beside(), await beside(hot)])
     } finally {
       await site.close()
     }
   }
-  const head = ['writes/s of other jobs', 'alone', 'beside 64 of one job', 'beside 64 in turns']
-  return table(head, rows)
+  return table(['writes/s of other jobs', 'alone', 'beside 64 of one job'], rows)
 }
 
 /** A line for each engine that has a pool: 64 writes in flight over so many connections. */
