@@ -26,9 +26,18 @@ const { values } = parseArgs({
     seed: { type: 'string' },
   },
 })
-if (!ENGINES.includes(values.engine)) throw new Error(`engine must be one of ${ENGINES.join(', ')}`)
-const engine = values.engine as Engine
+const kills = Number(values.kills ?? (values.short ? 200 : 1_000))
 const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31))
+// With anything else nothing would be done, and nothing found.
+const isPlan = Number.isInteger(kills) && kills > 0 && Number.isInteger(seed)
+const faults: readonly string[] = faultsOf(values.engine as Engine)
+const isKnown = values.fault === undefined || faults.includes(values.fault)
+if (!isPlan || !isKnown || !ENGINES.includes(values.engine)) {
+  console.error(`engines: ${ENGINES.join(', ')}; faults: ${faults.join(', ')}`)
+  console.error('--kills and --seed are whole numbers, above 0 and not below')
+  process.exit(2)
+}
+const engine = values.engine as Engine
 // A fault that takes more than one life to show itself.
 const FAULTY_KILLS = values.short ? 20 : 40
 const FAULTY_RUNS = 3
@@ -87,10 +96,9 @@ async function sound(kills: number, fault?: Fault): Promise<boolean> {
 
 /** Each fault is found, and a destination without any is in order. */
 async function allBroken(): Promise<boolean> {
-  const faults = faultsOf(engine)
   let found = 0
   let wrong = 0
-  for (const fault of faults) {
+  for (const fault of faultsOf(engine)) {
     const { what, shows }: Planted = FAULTS[fault]
     const isNone = fault === 'none'
     let isFound = false
@@ -109,6 +117,5 @@ async function allBroken(): Promise<boolean> {
   return found === planted && wrong === 0
 }
 
-const kills = Number(values.kills ?? (values.short ? 200 : 1_000))
 const ok = values.broken ? await allBroken() : await sound(kills, values.fault as Fault | undefined)
 process.exit(ok ? 0 : 1)
