@@ -39,9 +39,9 @@ async function exploreAll(engine: Engine, short: boolean, part: string): Promise
     sum.violations += violations.length
   }
   await inProcesses(here, tasks, add, tell)
-  const { rests, steps } = sum
+  const { schedules, states, rests, steps } = sum
   console.log(
-    `explore: engine=${engine} worlds=${sum.worlds} schedules=${sum.schedules} states=${sum.states}` +
+    `explore: engine=${engine} worlds=${sum.worlds} schedules=${schedules} states=${states}` +
       ` rests=${rests} steps=${steps} violations=${sum.violations}`,
   )
   return sum.worlds > 0 && sum.violations === 0

@@ -7,7 +7,7 @@ import type { Applied } from './history.ts'
 export type Store = FenceStore<unknown, 'async'>
 
 /** At once from a synchronous engine, a promise of it from the others. */
-export type Soon<T> = T | Promise<T>
+type Soon<T> = T | Promise<T>
 
 /** A row of the user's own table. */
 export interface EffectRow {

@@ -14,7 +14,7 @@ interface Message {
   readonly request: Request
   /** Who waits for the answer; nobody does where it was given up, or this is a copy. */
   waiting: { readonly sender: Sender; readonly seq: number } | undefined
-  /** What can become of it while somebody waits, and when nobody does: made when it is asked for. */
+  /** What can become of it while somebody waits, and when nobody does: made when asked for. */
   awaited?: readonly [Option, ...Option[]]
   unheard?: readonly Option[]
 }

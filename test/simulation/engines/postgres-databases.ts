@@ -41,7 +41,7 @@ export async function openPostgresDatabases(names: readonly string[]): Promise<D
   }
 }
 
-/** A schema with all tables, and the one connection to it: calls come in the order they are made. */
+/** A schema with all tables, and the one connection to it: calls come in the order made. */
 class Schema {
   readonly name: string
   readonly pool: pg.Pool

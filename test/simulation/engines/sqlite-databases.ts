@@ -115,7 +115,7 @@ class SqliteDestination implements DestinationDatabase {
   }
 }
 
-/** All rows of a database, whatever its tables are; `writefence_schema` is set up once and stays. */
+/** All rows of a database, whatever its tables are; `writefence_schema` stays as it is. */
 class Tables {
   readonly #tables: readonly {
     readonly all: Database.Statement

@@ -1,0 +1,3 @@
+import { describeWorlds } from './worlds.ts'
+
+await describeWorlds('PostgreSQL', 'postgres')
