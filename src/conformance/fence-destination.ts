@@ -35,10 +35,13 @@ export class Destination {
   }
 
   /** Another guard, over a store and a handle of its own. */
-  async open(): Promise<Guard> {
-    const guard = new WriteGuard(await this.#context.open(() => this.#time))
-    this.#guards.push(guard)
-    return guard
+  open(): Promise<Guard> {
+    return this.#open(() => this.#time)
+  }
+
+  /** A guard over a store that is left to the engine's own clock. */
+  openOnEngineTime(): Promise<Guard> {
+    return this.#open()
   }
 
   /** Closes the guard and goes on with one that knows only what was durable. */
@@ -89,6 +92,12 @@ export class Destination {
     this.#running.push(running)
     await running.start(guard, intent, options)
     return running
+  }
+
+  async #open(now?: () => number): Promise<Guard> {
+    const guard = new WriteGuard(await this.#context.open(now))
+    this.#guards.push(guard)
+    return guard
   }
 
   /** Ends what a law has left running, so that no timer outlives it. */

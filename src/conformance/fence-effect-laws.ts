@@ -223,12 +223,13 @@ const order: readonly FenceStoreLaw[] = [
   }),
 
   law('it is the oldest of the operations that holds back', async (d) => {
-    await d.begin(intent(1, 'a'), { deadlineMs: 10 })
+    // Ids against the order of ages: it is not the first one of an index on them.
+    await d.begin(intent(1, 'c'), { deadlineMs: 10 })
     d.advanceClock(10)
     await d.begin(intent(2, 'b'), { deadlineMs: 10, afterOverdue: 'proceed' })
     d.advanceClock(10)
     // Of the same generation as this write are two that hold nobody of it back; one is older.
-    await d.begin(intent(2, 'c'), { deadlineMs: 10, afterOverdue: 'proceed' })
+    await d.begin(intent(2, 'a'), { deadlineMs: 10, afterOverdue: 'proceed' })
     await refused(d.guard.write(intent(2, 'd'), d.appends('early')), 'outcome_unknown')
     d.advanceClock(-20)
     const early = d.guard.write(intent(2, 'd'), d.appends('early'))

@@ -5,6 +5,7 @@ import { StoreUnavailableError, WriteRefusedError } from '../errors.ts'
 import { type Destination, failure, intent, law, refused } from './fence-destination.ts'
 import type { FenceStoreLaw } from './fence-store-context.ts'
 
+const HOUR_MS = 3_600_000
 const { token } = intent(1)
 const at = (generation: number, leaseId = 'a') => ({ ...token, generation, leaseId })
 
@@ -175,6 +176,27 @@ const lasting: readonly FenceStoreLaw[] = [
       }
     }
     assert.deepEqual(await d.log(), ['before'])
+  }),
+
+  law('R01: a clock that is wrong at the destination decides nothing', async (d) => {
+    const now = Date.now
+    const guard = await d.openOnEngineTime()
+    try {
+      for (const shift of [HOUR_MS, -HOUR_MS]) {
+        const of = { jobId: `shifted ${shift}` }
+        Date.now = () => now() + shift
+        await d.applies(intent(1, 'done', of), 'once', guard)
+        await d.begin(intent(1, 'running', of), { deadlineMs: HOUR_MS / 2 }, guard)
+        Date.now = () => now() - shift
+        await refused(guard.effect(intent(2, 'running', of), never), 'in_flight')
+        await refused(guard.write(intent(2, 'next', of), d.appends('late')), 'in_flight')
+        const [listed] = await guard.unsettled(of)
+        assert.equal(listed?.status, 'in_flight')
+        assert.deepEqual(await guard.prune({ olderThanMs: HOUR_MS / 2 }), { pruned: 0 })
+      }
+    } finally {
+      Date.now = now
+    }
   }),
 
   law('R56: pruning forgets operations, never fences', async (d) => {

@@ -60,6 +60,15 @@ const rerunning: readonly FenceStoreLaw[] = [
     await d.applies(intent(2, 'y'))
   }),
 
+  law('nobody waits for his own overdue attempt, whatever runs beside it', async (d) => {
+    await d.begin(intent(1, 'x'), { deadlineMs: 10 })
+    d.advanceClock(10)
+    // Of the same generation as the next run of `x`, which therefore does not wait for it.
+    await d.begin(intent(2, 'y'), { afterOverdue: 'proceed' })
+    const again = await d.guard.effect(intent(2, 'x'), async () => 'again', rerun)
+    assert.equal(again.status, 'applied')
+  }),
+
   law("'rerun' does not touch an operation in flight", async (d) => {
     const running = await d.begin(intent(1, 'x'))
     await refused(d.guard.effect(intent(1, 'x'), never, rerun), 'in_flight')

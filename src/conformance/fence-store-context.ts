@@ -8,10 +8,10 @@ import type { Answer, FenceStore, StoreMode } from '../guard/fence-store.ts'
  */
 export interface FenceStoreContext<Tx, Mode extends StoreMode> {
   /**
-   * A further store on the same data, by a handle (connection, pool, client) of its own. The store
-   * takes `now` for its time.
+   * A further store on the same data, by a handle (connection, pool, client) of its own. It takes
+   * `now` for the time of the store; the engine's own clock where there is none.
    */
-  open(now: () => number): Promise<FenceStore<Tx, Mode>>
+  open(now?: () => number): Promise<FenceStore<Tx, Mode>>
   /** Appends to the list within the transaction. */
   append(tx: Tx, text: string): Answer<Mode, void>
   /** The committed texts in the order in which they were appended. */

@@ -71,6 +71,15 @@ const atomicity: readonly FenceStoreLaw[] = [
 ]
 
 const history: readonly FenceStoreLaw[] = [
+  law('a write that is only reported takes place beside its record, which stays', async (d) => {
+    await d.applies(intent(1, 'x', { fingerprint: 'f' }), 'first')
+    const report = intent(1, 'x', { fingerprint: 'g', mode: 'report' })
+    assert.equal((await d.guard.write(report, d.appends('reported', 'r'))).status, 'applied')
+    assert.deepEqual(await d.log(), ['first', 'reported'])
+    const again = await d.guard.write(intent(1, 'x', { fingerprint: 'f' }), d.appends('twice'))
+    assert.deepEqual([again.status, again.result], ['replayed', 'first'])
+  }),
+
   law('R50: what a later generation stored is not overwritten by an earlier one', async (d) => {
     await d.applies(intent(2), 'of 2')
     await refused(d.guard.write(intent(1), d.appends('of 1')), 'stale', { highestGeneration: 2 })

@@ -172,6 +172,17 @@ describeEngine('effects on MariaDB', bench.problem, () => {
       expect(await bench.log()).toEqual(['once'])
     })
 
+    it('by COMMIT, and then throw get their own error: the record was there before', async () => {
+      const commits: Effect = async (tx) => {
+        await append('once')(tx)
+        await tx.query('COMMIT')
+        throw boom
+      }
+      await expect(guard.write(intent(5, 'x'), commits)).rejects.toBe(boom)
+      expect((await guard.write(intent(5, 'x'), commits)).status).toBe('replayed')
+      expect(await bench.log()).toEqual(['once'])
+    })
+
     it('and then throw get their own error, and are not run again', async () => {
       let runs = 0
       const write = guard.write(intent(5, 'x'), async (tx) => {

@@ -183,8 +183,10 @@ describeEngine('MariaDB, the tables', bench.problem, () => {
     const [fences, leases] = both(pool)
     const refused = { code: 'store_unavailable', message: expect.stringContaining(advice) }
     await expect(fences.createSchema()).rejects.toMatchObject(refused)
-    await expect(new WriteGuard(fences).inspect('job')).rejects.toMatchObject(refused)
-    await expect(leases.get('job')).rejects.toMatchObject(refused)
+    for (const _ of ['asked once', 'asked again']) {
+      await expect(new WriteGuard(fences).inspect('job')).rejects.toMatchObject(refused)
+      await expect(leases.get('job')).rejects.toMatchObject(refused)
+    }
     const joined = bench.transaction(
       (tx) =>
         new WriteGuard(fences).within(tx, { token: { jobId: 'job', generation: 1 } }, () => 'late'),

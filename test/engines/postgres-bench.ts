@@ -75,9 +75,9 @@ export class PostgresBench {
   }
 
   async empty(): Promise<void> {
-    await this.pool.query(
-      `TRUNCATE log, writefence_fence, writefence_operation, writefence_lease RESTART IDENTITY`,
-    )
+    // Far less work for the server than TRUNCATE, which makes new files of each table.
+    await this.pool.query(`DELETE FROM log; DELETE FROM writefence_operation;
+      DELETE FROM writefence_fence; DELETE FROM writefence_lease`)
   }
 
   /** Appends to the log within the transaction. */

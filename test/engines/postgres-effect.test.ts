@@ -117,6 +117,18 @@ describeEngine('PostgreSQL, what an effect may do to its transaction', bench.pro
     expect(await bench.log()).toEqual(['committed'])
   })
 
+  it('nor is one that throws after its COMMIT: the record was there before', async () => {
+    const guard = guardOf()
+    const commits = async (tx: PoolClient) => {
+      await bench.append(tx, 'committed')
+      await tx.query('COMMIT')
+      throw new RangeError('mine')
+    }
+    expect(await failureOf(guard, commits)).toEqual(new RangeError('mine'))
+    expect(await guard.write(intent(2, 'x'), commits)).toMatchObject({ status: 'replayed' })
+    expect(await bench.log()).toEqual(['committed'])
+  })
+
   it.each(['ROLLBACK', 'ROLLBACK; BEGIN', 'COMMIT; BEGIN'])('%s is an error', async (sql) => {
     const guard = guardOf()
     const error = await failureOf(guard, (tx) => tx.query(sql))

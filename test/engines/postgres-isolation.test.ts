@@ -83,6 +83,15 @@ describeEngine('PostgreSQL, isolation', bench.problem, () => {
       expect(await bench.log()).toEqual([])
     })
 
+    it('so is one from before somebody resolved the same operation', async () => {
+      await bench.empty()
+      await failingEffect(new WriteGuard(bench.fences()), intent(5, 'x'))
+      const resolve = (guard: Guard) =>
+        guard.resolve({ jobId: 'job', operationId: 'x' }, { status: 'not_applied' })
+      // What it sees would be refused for good: `outcome_unknown`, which is no longer true.
+      expect(await joinAfter(resolve)).toMatchObject(mustBeRepeated)
+    })
+
     it('so is one from before an older operation began, which may yet take place', async () => {
       await bench.empty()
       await new WriteGuard(bench.fences()).advance(intent(4, 'older').token)

@@ -119,8 +119,10 @@ describeEngine('PostgreSQL, the tables', bench.problem, () => {
     const [fences, leases] = both(bench.connect(), schema)
     const refused = { code: 'store_unavailable', message: expect.stringContaining(advice) }
     await expect(fences.createSchema()).rejects.toMatchObject(refused)
-    await expect(new WriteGuard(fences).inspect('job')).rejects.toMatchObject(refused)
-    await expect(leases.get('job')).rejects.toMatchObject(refused)
+    for (const _ of ['asked once', 'asked again']) {
+      await expect(new WriteGuard(fences).inspect('job')).rejects.toMatchObject(refused)
+      await expect(leases.get('job')).rejects.toMatchObject(refused)
+    }
   })
 
   it('missing tables are refused, with advice, and are found once they are there', async () => {

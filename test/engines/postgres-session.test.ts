@@ -21,7 +21,8 @@ describeEngine('PostgreSQL, sessions and values', bench.problem, () => {
   beforeEach(() => bench.empty())
 
   it('nothing is left in a session, so that a transaction pooler may stand between', async () => {
-    const pool = bench.connect({ max: 1 })
+    // What is set for one unit only must not outlast it, the durability of its commit neither.
+    const pool = bench.connect({ max: 1, options: '-c synchronous_commit=off' })
     const left = `SELECT (SELECT count(*)::int FROM pg_prepared_statements) AS prepared,
       (SELECT count(*)::int FROM pg_cursors) AS cursors,
       (SELECT count(*)::int FROM pg_locks
@@ -77,6 +78,36 @@ describeEngine('PostgreSQL, sessions and values', bench.problem, () => {
     const { rows } = await bench.pool.query(`SELECT FROM writefence_fence
       UNION ALL SELECT FROM writefence_lease`)
     expect(rows).toEqual([])
+  })
+
+  it('the oldest of the operations in the way is found wherever its row lies', async () => {
+    let now = 1000
+    const pool = bench.connect({ options: '-c enable_indexscan=off -c enable_bitmapscan=off' })
+    const guard = new WriteGuard(bench.fences({ pool, now: () => now }))
+    let end = () => {}
+    const ends = new Promise<void>((resolve) => {
+      end = resolve
+    })
+    const begin = (generation: number, operationId: string) =>
+      new Promise<{ done: Promise<unknown> }>((resolve) => {
+        const perform = () => {
+          resolve({ done })
+          return ends
+        }
+        const options = { deadlineMs: 10, afterOverdue: 'proceed' } as const
+        const done = guard.effect(intent(generation, operationId), perform, options)
+      })
+    const older = await begin(1, 'older')
+    now += 10
+    const newer = await begin(2, 'newer')
+    now += 10
+    // Its new version comes after the row of the newer one.
+    await bench.pool.query(`UPDATE writefence_operation SET fingerprint = fingerprint
+      WHERE operation_id = 'older'`)
+    const write = guard.write(intent(2, 'next'), (tx) => bench.append(tx, 'too early'))
+    await expect(write).rejects.toMatchObject({ code: 'outcome_unknown' })
+    end()
+    await Promise.all([older.done, newer.done])
   })
 
   it('R127: pruning leases takes what ended first, not what lies first', async () => {

@@ -123,7 +123,7 @@ describeEngine('PostgreSQL, waiting for a lock', bench.problem, () => {
 
   it('a wait that takes too long leaves the connection in the pool', async () => {
     const pool = bench.connect({ max: 1 })
-    const guard = new WriteGuard(bench.fences({ pool, timeoutMs: 300 }))
+    const guard = new WriteGuard(bench.fences({ pool, timeoutMs: 1000 }))
     await guard.advance(intent(1).token)
     const { rows: before } = await pool.query('SELECT pg_backend_pid() AS pid')
     const late = await bench.transaction(async (tx) => {

@@ -83,6 +83,23 @@ describeEngine('what is stored on Redis', bench.problem, () => {
     expect(await guard.prune({ olderThanMs: 0 })).toEqual({ pruned: 3 })
   })
 
+  it('a list goes on after its first page', async () => {
+    const jobs = Array.from({ length: 501 }, (_, i) => `job ${i}`)
+    const lose = (jobId: string, generation: number) =>
+      guard
+        .effect(intent(generation, 'x', jobId), () => Promise.reject(new Error('boom')))
+        .catch(() => {})
+    await Promise.all(jobs.map((jobId) => lose(jobId, 1)))
+    await lose('last', 2)
+    expect(await guard.unsettled({ jobId: 'last' })).toMatchObject([{ generation: 2 }])
+    expect(await guard.unsettled({ limit: 1000 })).toHaveLength(502)
+    const leases = await bench.leases()
+    await Promise.all(jobs.map((jobId) => leases.raise(jobId, 1)))
+    await leases.claim({ jobId: 'last', owner: 'w', ttlMs: 60_000 })
+    expect(await leases.list({ owner: 'w' })).toMatchObject([{ jobId: 'last' }])
+    expect(await leases.list({ limit: 1000 })).toHaveLength(502)
+  })
+
   it('pruning leases ends, also where somebody has deleted one under its index', async () => {
     const leases = await bench.leases()
     const claim = await leases.claim({ jobId: 'job', owner: 'w', ttlMs: 1000 })
