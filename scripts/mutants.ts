@@ -1,7 +1,8 @@
 /**
  * Mutation by hand: makes each slip of test/mutants in a copy of the tree and runs the tests that
  * are to notice it. Prints which test did. `--short` takes a sample, those of changed files first,
- * for about three minutes; any other argument takes those whose file or title has it.
+ * for about three minutes; any other argument takes those whose file or title has it. Those of an
+ * engine whose server does not answer are left out; with CI=true or REQUIRE_ENGINES=1 that fails.
  */
 
 import { spawnSync } from 'node:child_process'
@@ -9,35 +10,24 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createVitest, type TestCase, type TestModule, type Vitest } from 'vitest/node'
 import type { Mutant } from '../test/mutants/mutant.ts'
-import { mutants, occurrences, testsOf } from '../test/mutants/mutants.ts'
+import { engineOf, mutants, occurrences, testsOf } from '../test/mutants/mutants.ts'
+import { type Failure, WatchedTests } from '../test/mutants/watched-tests.ts'
 
 const SHORT_MS = 150_000
-const RUN_LIMIT_MS = 180_000
-const OVERDUE = 'no end: the tests were stopped'
+const ATTEMPTS = 3
 const COPIED = ['src', 'test', 'examples', 'docs', 'sql', 'package.json', 'tsconfig.json']
+/** In every file of tests of an engine: whether there is a server to ask. */
+const PRESENCE = 'the server answers, where it is required'
 
-/** Hears of the first failure: what a run returns has results of earlier runs in it. */
-const watcher = {
-  failure: undefined as string | undefined,
-  onTestCaseResult(test: TestCase): void {
-    if (test.result().state !== 'failed') return
-    this.failure ??= `${test.module.relativeModuleId}: ${test.fullName}`
-  },
-  onTestModuleEnd(module: TestModule): void {
-    const [error] = module.errors()
-    if (error !== undefined) this.failure ??= `${module.relativeModuleId}: ${error.message}`
-  },
-}
-
-/** Groups of tests that pass where nothing is changed: only then does a failure say something. */
+/** Tests that pass where nothing is changed: only then does a failure say something. */
 const sound = new Set<string>()
 
 const root = fileURLToPath(new URL('../', import.meta.url))
 const args = process.argv.slice(2)
 const short = args.includes('--short')
 const wanted = args.filter((arg) => arg !== '--short')
+const required = process.env.CI === 'true' || process.env.REQUIRE_ENGINES === '1'
 
 const stale = mutants.filter(
   (each) => occurrences(each, readFileSync(root + each.file, 'utf8')) !== 1,
@@ -50,99 +40,97 @@ for (const path of [...COPIED, 'vitest.config.ts']) {
   cpSync(root + path, join(copy, path), { recursive: true })
 }
 symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'), 'dir')
+const tests = new WatchedTests(copy)
 
 try {
   process.exitCode = await main()
 } finally {
+  await tests.close()
   rmSync(copy, { recursive: true, force: true })
 }
 process.exit()
 
 async function main(): Promise<number> {
   const began = Date.now()
-  let vitest = await start()
+  const missing = await missingEngines()
   const survived: Mutant[] = []
   let total = 0
   for (const mutant of chosen()) {
     if (short && Date.now() - began > SHORT_MS) break
+    if (missing.has(engineOf(mutant))) continue
     total += 1
-    const killer = await killerOf(vitest, mutant)
+    const killer = await killerOf(mutant)
     if (killer === undefined) survived.push(mutant)
-    if (killer === OVERDUE) {
-      await vitest.close()
-      vitest = await start()
-    }
     console.log(
       `${killer === undefined ? 'SURVIVED ' : 'killed   '} ${mutant.file}: ${mutant.what}`,
     )
-    if (killer !== undefined) console.log(`          by ${killer}`)
+    if (killer !== undefined) console.log(`          by ${killer.what}`)
   }
-  await vitest.close()
   for (const { file, what } of survived) console.log(`SURVIVED  ${file}: ${what}`)
   const seconds = Math.round((Date.now() - began) / 1000)
   const figures = `total=${total} killed=${total - survived.length} survived=${survived.length}`
   console.log(`mutants: ${figures} of=${mutants.length} seconds=${seconds}`)
-  return survived.length === 0 && total > 0 ? 0 : 1
+  const complete = missing.size === 0 || !required
+  return complete && survived.length === 0 && total > 0 ? 0 : 1
 }
 
-function start(): Promise<Vitest> {
-  return createVitest('test', {
-    root: copy,
-    config: join(copy, 'vitest.config.ts'),
-    watch: false,
-    bail: 1,
-    reporters: [watcher],
-    pool: 'threads',
-    maxWorkers: 2,
-    // A machine that is busy must not kill mutants.
-    testTimeout: 30_000,
-  }).then(async (vitest) => {
-    await vitest.standalone()
-    return vitest
-  })
+/** Engines whose server does not answer: nothing would notice what is done to them. */
+async function missingEngines(): Promise<Set<string | undefined>> {
+  const missing = new Set<string | undefined>()
+  for (const engine of new Set(chosen().map(engineOf))) {
+    if (engine === undefined) continue
+    const failure = await tests.failureOf(PRESENCE, [`test/engines/${engine}`])
+    if (failure === undefined) continue
+    missing.add(engine)
+    console.log(`not run: those of ${engine}, since its server does not answer`)
+  }
+  return missing
 }
 
-/** The test that notices the mutant, or how else the run failed. */
-async function killerOf(vitest: Vitest, mutant: Mutant): Promise<string | undefined> {
-  const path = join(copy, mutant.file)
+/** What notices the mutant: a test, or how else the run failed. */
+async function killerOf(mutant: Mutant): Promise<Failure | undefined> {
+  const { file, find, replace } = mutant
+  const path = join(copy, file)
   const text = readFileSync(path, 'utf8')
-  const put = (changed: string) => {
+  const put = async (changed: string) => {
     writeFileSync(path, changed)
-    vitest.invalidateFile(path)
+    await tests.invalidate(file)
   }
   for (const group of testsOf(mutant)) {
-    const name = group.join(', ')
-    if (!sound.has(name)) {
-      const failure = (await failureIn(vitest, group)) && (await failureIn(vitest, group))
-      if (failure !== undefined) throw new Error(`without any mutant: ${failure}`)
-      sound.add(name)
-    }
-    put(text.replace(mutant.find, () => mutant.replace))
-    const killer = await failureIn(vitest, group)
-    put(text)
-    if (killer !== undefined) return killer
+    await put(text.replace(find, () => replace))
+    const killer = await failureThatComesAgain(group)
+    await put(text)
+    if (killer === undefined) continue
+    await assertSound(killer, group)
+    return killer
   }
   return undefined
 }
 
-/** The first failure of these tests, if any. */
-async function failureIn(vitest: Vitest, group: readonly string[]): Promise<string | undefined> {
-  const specifications = await vitest.globTestSpecifications([...group])
-  if (specifications.length === 0) throw new Error(`there are no tests in ${group.join(', ')}`)
-  watcher.failure = undefined
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(resolve, RUN_LIMIT_MS, undefined)
-  })
-  const run = await Promise.race([vitest.runTestSpecifications(specifications, false), late])
-  clearTimeout(timer)
-  if (run === undefined) return OVERDUE
-  const [error] = run.unhandledErrors
-  if (watcher.failure !== undefined || error === undefined) return watcher.failure
-  return `an unhandled error: ${String(error)}`
+/** A failure of these tests that the same test has once more: others are the machine's own. */
+async function failureThatComesAgain(group: readonly string[]): Promise<Failure | undefined> {
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+    const failure = await tests.failure(group)
+    if (failure === undefined || failure.test === undefined) return failure
+    const { name, file } = failure.test
+    if ((await tests.failureOf(name, [file])) !== undefined) return failure
+    console.log(`          not again: ${failure.what}`)
+  }
+  return undefined
 }
 
-/** In a short run those of changed files come first, then an even sample of the others. */
+/** @throws Error where the same fails without the mutant */
+async function assertSound({ what, test }: Failure, group: readonly string[]): Promise<void> {
+  const known = test === undefined ? group.join(', ') : what
+  if (sound.has(known)) return
+  const again = () =>
+    test === undefined ? tests.failure(group) : tests.failureOf(test.name, [test.file])
+  const failure = (await again()) && (await again())
+  if (failure !== undefined) throw new Error(`without any mutant: ${failure.what}`)
+  sound.add(known)
+}
+
+/** In a short run those of changed files come first; the others in an order that is even early. */
 function chosen(): Mutant[] {
   const named = mutants.filter(({ file, what }) =>
     wanted.every((word) => file.includes(word) || what.includes(word)),
@@ -153,10 +141,10 @@ function chosen(): Mutant[] {
     encoding: 'utf8',
   })
   const changed = new Set((stdout ?? '').split('\n'))
-  const stride = 7
-  const spread = named.map((mutant, index) => ({ mutant, order: index % stride }))
-  return spread
-    .map(({ mutant, order }) => ({ mutant, order: changed.has(mutant.file) ? -1 : order }))
+  // Multiples of the golden ratio, less what is whole of them, fill the interval evenly.
+  const place = (index: number) => (index * 0.618_033_988_749_895) % 1
+  return named
+    .map((mutant, index) => ({ mutant, order: changed.has(mutant.file) ? -1 : place(index) }))
     .sort((a, b) => a.order - b.order)
     .map(({ mutant }) => mutant)
 }
