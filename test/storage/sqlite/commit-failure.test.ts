@@ -38,6 +38,19 @@ describe('a COMMIT that fails', () => {
     expect((await d.write(intent(1, 'a', { jobId: 'a' }))).status).toBe('applied')
   })
 
+  it('is over with its rollback: the next transaction of the user is his own', async () => {
+    const { d, group, failNext, durable } = faulty()
+    failNext({ sql: 'COMMIT', when: 'before', error: ioError })
+    await group()
+    d.db.exec("BEGIN; INSERT INTO log VALUES ('user')")
+    const write = d.write(intent(1, 'next'))
+    for (let i = 0; i < 3; i += 1) await new Promise((resolve) => setImmediate(resolve))
+    expect([d.log(), d.db.inTransaction]).toEqual([['user'], true])
+    d.db.exec('COMMIT')
+    expect((await write).status).toBe('applied')
+    expect(durable()).toEqual(['user', 'next'])
+  })
+
   it('and whose answer is lost: not known, and a retry is replayed', async () => {
     const { d, group, failNext, durable } = faulty()
     failNext({ sql: 'COMMIT', when: 'after', error: ioError })

@@ -90,6 +90,17 @@ describe('setting up the tables', () => {
     expect(tables(db)).toEqual(['writefence_operation'])
   })
 
+  it('whose transaction is lost says what lost it', () => {
+    const db = open(temporaryFile())
+    new SqliteLeaseStore(db)
+    db.exec(`CREATE TRIGGER broken BEFORE INSERT ON writefence_schema
+      BEGIN SELECT RAISE(ROLLBACK, 'not today'); END`)
+    const before = tables(db)
+    expect(() => new SqliteFenceStore(db)).toThrow(/^SQLite: not today$/)
+    expect(db.inTransaction).toBe(false)
+    expect(tables(db)).toEqual(before)
+  })
+
   it('on a full disk says so', () => {
     const db = open(temporaryFile())
     db.exec('CREATE TABLE mine (a)')
