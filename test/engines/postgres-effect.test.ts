@@ -95,11 +95,14 @@ describeEngine('PostgreSQL, what an effect may do to its transaction', bench.pro
       CREATE TABLE IF NOT EXISTS child
         (parent bigint REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED)`)
     const guard = guardOf()
+    const told = faults()
     const error = await failureOf(guard, async (tx) => {
       await bench.append(tx, 'orphan')
       await tx.query(`INSERT INTO ${bench.schema}.child (parent) VALUES (1)`)
     })
     expect(error).toMatchObject({ code: '23503' })
+    // A COMMIT that fails ends the transaction, as if the effect had.
+    expect(told).toEqual([])
     expect(await bench.log()).toEqual([])
   })
 

@@ -2,7 +2,7 @@ import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { StoreUnavailableError, WriteGuard, type WriteIntent } from 'writefence'
 import { RedisFenceStore, type RedisTransaction } from 'writefence/redis'
 import { COMMIT, PRUNE, STATUS, VIEW } from '../../src/storage/redis/redis-fence-scripts.ts'
-import { PUT } from '../../src/storage/redis/redis-lease-statements.ts'
+import { PUT, ROWS } from '../../src/storage/redis/redis-lease-statements.ts'
 import { describeEngine } from './engine.ts'
 import { drivers, RedisBench } from './redis-bench.ts'
 import { TcpProxy } from './tcp-proxy.ts'
@@ -155,6 +155,18 @@ for (const driver of drivers) {
       expect(JSON.parse(stored ?? '')).toMatchObject({ leaseUntil: answer.lease.leaseUntil })
     })
 
+    it('a claim that hangs is given up, and never lands after that', async () => {
+      const impatient = await bench.leases({ driver, url, timeoutMs })
+      await impatient.raise('warm up', 1)
+      const hung = proxy.when(PUT.sha, 'hang')
+      const claim = impatient.claim({ jobId: 'job', owner: 'w', ttlMs: 60_000 })
+      await hung
+      await expect(claim).rejects.toMatchObject({ code: 'store_unavailable' })
+      await expect.poll(() => proxy.open).toBe(2)
+      proxy.resume()
+      expect(await (await bench.leases({ driver })).get('job')).toBeUndefined()
+    })
+
     it('a write that is delayed, but not for too long, is committed', async () => {
       const hung = proxy.when(COMMIT.sha, 'hang')
       const write = guard.write(intent(1, 'x'), append('late'))
@@ -195,6 +207,19 @@ for (const driver of drivers) {
       expect(await pruned).toEqual({ pruned: 0 })
       const again = await new WriteGuard(fast).write(intent(1, 'x'), append('twice'))
       expect(again.status).toBe('replayed')
+    })
+
+    it('a prune that is delayed spares a lease that was claimed in the meantime', async () => {
+      const slow = await bench.leases({ driver, url })
+      const fast = await bench.leases({ driver })
+      await fast.raise('job', 1)
+      const hung = proxy.when(ROWS.sha, 'hang')
+      const pruned = slow.prune({ olderThanMs: 0 })
+      await hung
+      await fast.claim({ jobId: 'job', owner: 'w', ttlMs: 60_000 })
+      proxy.resume()
+      expect(await pruned).toEqual({ pruned: 0 })
+      expect(await fast.get('job')).toMatchObject({ status: 'leased', owner: 'w', generation: 2 })
     })
 
     it('the user’s own client is never connected, and stays as it is', async () => {

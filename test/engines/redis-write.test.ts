@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { beforeEach, expect, it } from 'vitest'
 import { WriteGuard, type WriteIntent, WriteRefusedError } from 'writefence'
 import { type RedisFenceStore, RedisReplyError, type RedisTransaction } from 'writefence/redis'
@@ -49,6 +50,18 @@ describeEngine('writes on Redis', bench.problem, () => {
     await expect(late).rejects.toMatchObject({ code: 'stale', highestGeneration: 2 })
     expect(runs).toBe(1)
     expect(await bench.log()).toEqual(['of 2'])
+  })
+
+  it('a callback may take longer than a round trip may, and runs once', async () => {
+    const timeoutMs = 1000
+    const impatient = new WriteGuard(await bench.fences({ timeoutMs }))
+    let runs = 0
+    await impatient.write(intent(1, 'x'), async (tx) => {
+      runs += 1
+      await setTimeout(timeoutMs)
+      await bench.append(tx, 'done')
+    })
+    expect([runs, await bench.log()]).toEqual([1, ['done']])
   })
 
   it('a callback runs again where what it read has changed before the commit', async () => {

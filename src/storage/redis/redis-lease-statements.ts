@@ -5,7 +5,7 @@ import { script } from './redis-connection.ts'
 import { ENTER, parsed, type RedisKeyspace } from './redis-schema.ts'
 
 /** KEYS: version, then the rows. */
-const ROWS = script(`${ENTER}
+export const ROWS = script(`${ENTER}
 local rows = {}
 for i = 2, #KEYS do rows[i - 1] = redis.call('GET', KEYS[i]) end
 return { clock, rows }`)
