@@ -123,8 +123,10 @@ export function testsOf({ file }: Mutant): readonly (readonly string[])[] {
 
 /** Whose server its tests need; `undefined` where they need none. */
 export function engineOf(mutant: Mutant): string | undefined {
-  const [close = ''] = testsOf(mutant).flat()
-  return /^test\/engines\/([a-z]+)/.exec(close)?.[1]
+  const engines = testsOf(mutant)
+    .flat()
+    .map((name) => /^test\/engines\/([a-z]+)/.exec(name)?.[1])
+  return engines.find((engine) => engine !== undefined)
 }
 
 /** How often a mutant's text occurs in what it changes; anything but once is a stale mutant. */
