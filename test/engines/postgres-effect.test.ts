@@ -39,7 +39,8 @@ describeEngine('PostgreSQL, what an effect may do to its transaction', bench.pro
   beforeEach(() => bench.empty())
 
   it('it runs in a READ COMMITTED transaction whose commit is durable', async () => {
-    const pool = bench.connect({ options: '-c synchronous_commit=off' })
+    const isolation = '-c default_transaction_isolation=serializable'
+    const pool = bench.connect({ options: `${isolation} -c synchronous_commit=off` })
     const { result } = await guardOf({ pool }).write(intent(1, 'x'), async (tx) => {
       const { rows } = await tx.query(
         `SELECT current_setting('transaction_isolation') AS isolation,
