@@ -28,7 +28,10 @@ describe('the mutants that survive', () => {
         'src/a.ts: a < b => a <= b',
         { file: 'src/a.ts', original: 'a < b', reason: 'Equal is\nrefused before.' },
       ],
-      ['src/a.ts: { => {}', { file: 'src/a.ts', original: '{', reason: 'Equal is\nrefused before.' }],
+      [
+        'src/a.ts: { => {}',
+        { file: 'src/a.ts', original: '{', reason: 'Equal is\nrefused before.' },
+      ],
       ['src/b.ts: "x" => ""', { file: 'src/b.ts', original: '"x"', reason: 'Text.' }],
     ])
   })

@@ -26,7 +26,7 @@ export function keyOf({ file, original, replacement }: Omit<Survivor, 'line'>): 
  */
 export function explainedIn(text: string): Map<string, Explained> {
   const found = new Map<string, Explained>()
-  const block = /^```diff\n([^]*?)^```\n\n([^]*?)(?=^```diff|^#|$(?![^]))/gm
+  const block = /^```diff\n(.*?)^```\n\n(.*?)(?=^```diff|^#|$(?!.))/gms
   for (const part of text.split(/^## /m).slice(1)) {
     const file = part.slice(0, part.indexOf('\n'))
     for (const [, lines = '', reason = ''] of part.matchAll(block)) {

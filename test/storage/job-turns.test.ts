@@ -81,6 +81,18 @@ describe('the turns of calls on one job', () => {
     expect(await turns.take(key('job'), async () => 'fourth')).toBe('fourth')
   })
 
+  it('no turn goes to who was withdrawn: it would be lost', async () => {
+    const turns = new JobTurns(10, 5000)
+    const hung = [held(), held()]
+    const first = hung.map(({ call }) => turns.take(key('job'), call))
+    const withdrawn = [1, 2].map(() => turns.take(key('job'), async () => 'never'))
+    const ended = await Promise.allSettled(withdrawn)
+    expect(ended.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+    for (const { end } of hung) end()
+    await Promise.all(first)
+    expect(await turns.take(key('job'), async () => 'next')).toBe('next')
+  })
+
   it('a call that fails passes its turn on, and its error is thrown as it is', async () => {
     const turns = new JobTurns(5000)
     const boom = new Error('boom')

@@ -119,9 +119,8 @@ export function fenceStatements(
 export function fenceSql({ fence, operation }: PostgresTables) {
   const at = (parameter: string) =>
     `at AS MATERIALIZED (SELECT coalesce(${parameter}::bigint, ${SQL_NOW}) AS now)`
-  // Under snapshot isolation a lock does not conflict, a changed row does. Whoever changes the
-  // operations of a job updates its fence, so that a transaction of the user's whose snapshot is
-  // older fails in `lock`, and does not go by records that have changed since.
+  // Under snapshot isolation a lock does not conflict, a changed row does. Whoever changes a job's
+  // operations updates its fence, so that a transaction whose snapshot is older fails in `lock`.
   const touched = `touched AS (UPDATE ${fence} SET generation = generation WHERE id = $1::bigint)`
   const other = (when: string) => `SELECT p.generation, p.deadline FROM ${operation} AS p
       WHERE p.fence_id = f.id AND p.status = 'in_flight' AND p.deadline ${when} at.now

@@ -37,11 +37,11 @@ async function poolOnDyingServer(): Promise<pg.Pool> {
 
 /*
  * 1. The server accepts a connection, and ends it: both are in one packet.
- * 2. The pool reads the first, and hands the client out: from here on nobody of the pool's hears it.
+ * 2. The pool reads the first, and hands the client out: from here on the pool does not hear it.
  * 3. The pool's driver reads the second, before whoever asked for the client has had a turn, and
  *    tells of it: an `error` event without a listener ends the process, the destination with it.
  */
-it("a connection that is lost as it is handed out is the write's failure, not the process's", async () => {
+it('a connection that is lost as it is handed out ends the write, not the process', async () => {
   const pool = await poolOnDyingServer()
   const guard = new WriteGuard(new PostgresFenceStore(pool))
   const leases = new PostgresLeaseStore(pool)

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
-import config from '../../vitest.config.ts'
-import { generatedParts } from './generated-parts.ts'
+import { generatedParts } from './test/mutants/generated-parts.ts'
+import config from './vitest.config.ts'
 
 /**
  * The tests that generated mutants are put to: those of the part that is mutated. Each mutant
@@ -9,7 +9,7 @@ import { generatedParts } from './generated-parts.ts'
  */
 export default defineConfig({
   ...config,
-  root: fileURLToPath(new URL('../..', import.meta.url)),
+  root: fileURLToPath(new URL('.', import.meta.url)),
   test: {
     include: generatedParts.get(process.env.MUTATION_PART ?? '')?.tests ?? [],
     // A mutant is switched on in modules that are loaded already: loading them again shows nothing.
