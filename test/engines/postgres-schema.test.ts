@@ -123,6 +123,11 @@ describeEngine('PostgreSQL, the tables', bench.problem, () => {
       await expect(new WriteGuard(fences).inspect('job')).rejects.toMatchObject(refused)
       await expect(leases.get('job')).rejects.toMatchObject(refused)
     }
+    const [unasked] = both(bench.connect(), schema)
+    const joined = bench.transaction((tx) =>
+      new WriteGuard(unasked).within(tx, { token: { jobId: 'job', generation: 1 } }, () => 'late'),
+    )
+    await expect(joined).rejects.toMatchObject(refused)
   })
 
   it('missing tables are refused, with advice, and are found once they are there', async () => {
