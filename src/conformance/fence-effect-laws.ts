@@ -196,8 +196,11 @@ const order: readonly FenceStoreLaw[] = [
   law('R71: an older operation holds newer generations back, and nobody else', async (d) => {
     const running = await d.begin(intent(1, 'x'), { deadlineMs: 100 })
     await d.applies(intent(1, 'y'), 'same generation')
-    await d.applies(intent(2, 'y', { jobId: 'other' }), 'other job')
-    await d.applies(intent(2, 'y', { scope: 'other' }), 'other scope')
+    // With an operation of their own in flight, which is not older: there is something to look at.
+    for (const other of [{ jobId: 'other' }, { scope: 'other' }]) {
+      await d.begin(intent(2, 'x', other))
+      await d.applies(intent(2, 'y', other), JSON.stringify(other))
+    }
     const write = () => d.guard.write(intent(2, 'z'), d.appends('newer'))
     const effect = () => d.guard.effect(intent(2, 'z'), never)
     const proceed = () => d.guard.effect(intent(2, 'z'), never, { afterOverdue: 'proceed' })

@@ -1,7 +1,6 @@
 import type { Pool, PoolConnection } from 'mysql2/promise'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { StoreUnavailableError, WriteGuard, type WriteIntent } from 'writefence'
-import { MysqlFenceStore } from 'writefence/mysql'
 import { describeEngine } from './engine.ts'
 import { address, MysqlBench } from './mysql-bench.ts'
 import { TcpProxy } from './tcp-proxy.ts'
@@ -208,23 +207,6 @@ describeEngine('a connection to MariaDB that fails', bench.problem, () => {
     await expect(waiting).rejects.toMatchObject({ message: 'the store is closed' })
     expect(await bench.log()).toEqual(['first'])
     await assertHealthy(small, 1)
-  })
-
-  it('a server that takes no writes any more is not asked again on that connection', async () => {
-    const connection = await pool.getConnection()
-    const { threadId } = connection
-    const send = connection.query
-    Object.assign(connection, {
-      query: (query: { sql: string }) =>
-        query.sql.includes('innodb_lock_wait_timeout')
-          ? Promise.reject(Object.assign(new Error('read-only'), { errno: 1290 }))
-          : send.call(connection, query),
-    })
-    const demoted = new MysqlFenceStore({ getConnection: async () => connection })
-    await expect(new WriteGuard(demoted).advance(intent(1).token)).rejects.toThrow('read-only')
-    await expect
-      .poll(async () => (await bench.pool.query('SHOW PROCESSLIST'))[0])
-      .not.toContainEqual(expect.objectContaining({ Id: threadId }))
   })
 
   describe('R116: a thousand failing calls leave the pool as it was', () => {

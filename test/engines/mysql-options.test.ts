@@ -98,6 +98,8 @@ async function assertWorks(options: PoolOptions, ...setUp: string[]): Promise<vo
   expect(await bench.log()).toEqual(['effect'])
 }
 
+const failure = (text: string, errno?: number) => Object.assign(new Error(text), { errno })
+
 describeEngine('pools of mysql2', bench.problem, () => {
   beforeEach(() => bench.empty())
 
@@ -117,6 +119,35 @@ describeEngine('pools of mysql2', bench.problem, () => {
       'SELECT @@idle_transaction_timeout AS idle, @@in_transaction AS inside',
     )
     expect(rows).toEqual([{ idle: 77, inside: 0 }])
+  })
+
+  it.each<[string, (sql: string) => Error | undefined]>([
+    [
+      'whose server takes no writes any more',
+      (sql) => (sql.includes('lock_wait') ? failure('read-only', 1290) : undefined),
+    ],
+    ['that could not commit', (sql) => (sql === 'COMMIT' ? failure('who knows') : undefined)],
+    [
+      'that could not roll back',
+      (sql) => (/lock_wait|^ROLLBACK$/.test(sql) ? failure('who knows') : undefined),
+    ],
+  ])('a connection %s is not used again', async (_, fails) => {
+    const connection = await bench.connect().getConnection()
+    const { threadId } = connection
+    const send = connection.query
+    Object.assign(connection, {
+      query: async (query: { sql: string }) => {
+        const error = fails(query.sql)
+        if (error !== undefined) throw error
+        return send.call(connection, query)
+      },
+    })
+    const store = new MysqlFenceStore({ getConnection: async () => connection })
+    const advanced = new WriteGuard(store).advance({ jobId: 'job', generation: 1 })
+    await expect(advanced).rejects.toMatchObject({ code: 'store_unavailable' })
+    await expect
+      .poll(async () => (await bench.pool.query('SHOW PROCESSLIST'))[0])
+      .not.toContainEqual(expect.objectContaining({ Id: threadId }))
   })
 
   describe('that are none are refused at once', () => {
