@@ -16,6 +16,7 @@ import { inProcesses, PROCESS_FLAG, work } from '../test/simulation/pool.ts'
 import { worlds } from '../test/simulation/worlds.ts'
 
 const here = new URL(import.meta.url)
+const PROGRESS_MS = 10_000
 
 async function exploreAll(engine: Engine, short: boolean, part: string): Promise<boolean> {
   const names = worlds.map(({ name }) => name).filter((name) => name.includes(part))
@@ -23,8 +24,11 @@ async function exploreAll(engine: Engine, short: boolean, part: string): Promise
   const tasks = names.reverse().map((world) => ({ world, engine, short }))
   const sum = { worlds: 0, schedules: 0, states: 0, rests: 0, steps: 0, violations: 0 }
   const began = performance.now()
+  let told = began
   const tell = (progress: string) => {
-    const seconds = ((performance.now() - began) / 1000).toFixed(0)
+    if (performance.now() - told < PROGRESS_MS) return
+    told = performance.now()
+    const seconds = ((told - began) / 1000).toFixed(0)
     console.log(`  ${seconds} s, ${sum.worlds} of ${tasks.length} worlds; ${progress}`)
   }
   const add = (explored: Explored) => {

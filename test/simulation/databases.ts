@@ -74,7 +74,13 @@ export function effectOf({ seq, ...row }: FoundEffect) {
   return { seq, effect: { ...row, leaseId, operationId } }
 }
 
-/** One lease service and some destinations, of one world at a time. */
+/**
+ * One lease service and some destinations, of one world at a time. Servers answer in real time,
+ * which worlds do not have: stores bind their timers when they are loaded, before those of a world
+ * are put in place, and are told to wait long enough for no time-out to fire; drivers are set up so
+ * that they need no timers. A store has one connection, so that calls which come together are
+ * answered in one order.
+ */
 export interface Databases {
   readonly leases: LeaseDatabase
   readonly destinations: ReadonlyMap<string, DestinationDatabase>

@@ -47,7 +47,7 @@ export interface ExploreOptions {
   readonly onProgress?: ((explored: Explored) => void) | undefined
 }
 
-const PROGRESS_STEPS = 50_000
+const PROGRESS_STEPS = 2_000
 
 export async function explore(
   plan: Plan,

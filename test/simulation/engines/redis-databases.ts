@@ -169,15 +169,16 @@ class RedisDestination implements DestinationDatabase {
     const jobs = [...this.#jobs].sort()
     const kinds = ['fence', 'in-flight', 'unknown', 'applied']
     const keys = jobs.flatMap((job) => kinds.map((kind) => this.#key(`${kind}:${job}`)))
-    const [log, ...hashes] = await this.#ask([
+    const [log, applied, ...hashes] = await this.#ask([
       ['lrange', this.#key('log'), 0, -1],
+      ['zrange', this.#key('applied'), 0, -1, 'WITHSCORES'],
       ...keys.map((key) => ['hgetall', key]),
     ])
     const rows = hashes.map((hash, i) => {
       const { version: _, ...fields } = hash as Record<string, string>
       return [keys[i], Object.entries(fields).sort()]
     })
-    return JSON.stringify([log, rows])
+    return JSON.stringify([log, applied, rows])
   }
 
   async end(): Promise<void> {
