@@ -11,7 +11,11 @@ export const workerWorlds: readonly Plan[] = [
     destinations: [to],
     real: [{ ...real, operations: ['x'] }],
     workers: [{ name: 'b', steps: [claim, advance, write('x'), seal, complete] }],
-    time: [{ name: 'passes', elapsesMs: 350, times: 3 }],
+    time: [
+      { name: 'passes', elapsesMs: 350, times: 2 },
+      { name: 'expires', elapsesMs: 1001, times: 1 },
+    ],
+    timeAtMost: 2,
     short: {
       time: [
         { name: 'passes', elapsesMs: 510, times: 1 },
@@ -38,6 +42,7 @@ export const workerWorlds: readonly Plan[] = [
       { name: 'jumps', moves: { a: 3_600_000 }, times: 1 },
       { name: 'jumps back', moves: { a: -3_600_000 }, times: 1 },
     ],
+    timeAtMost: 3,
     short: { timeAtMost: 2 },
   },
 ]
