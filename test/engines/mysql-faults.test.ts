@@ -183,7 +183,7 @@ describeEngine('a connection to MariaDB that fails', bench.problem, () => {
     const starved = new WriteGuard(bench.fences({ pool: small, timeoutMs }))
     const held = await small.getConnection()
     const calls = Array.from({ length: 20 }, (_, i) =>
-      starved.write(intent(2, `op ${i}`), append('late')),
+      starved.write(intent(2, 'x', `job ${i}`), append('late')),
     )
     for (const one of await Promise.allSettled(calls)) {
       expect(one).toMatchObject({

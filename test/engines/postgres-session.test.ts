@@ -62,9 +62,11 @@ describeEngine('PostgreSQL, sessions and values', bench.problem, () => {
     const pool = bench.connect({ application_name: bench.schema })
     const limits = { timeoutMs: 200, effectTimeoutMs: 200 }
     const guard = new WriteGuard(bench.fences({ pool, ...limits }))
-    const slow = guard.write(intent(1), (tx) => tx.query('SELECT pg_sleep(600)'))
+    const began = performance.now()
+    const slow = guard.write(intent(1), (tx) => tx.query('SELECT pg_sleep(15)'))
     await expect(slow).rejects.toThrow()
     await bench.untilGone()
+    expect(performance.now() - began).toBeLessThan(12_000)
   })
 
   it('what changes nothing leaves nothing behind, not even an empty row', async () => {
