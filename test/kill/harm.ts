@@ -44,7 +44,7 @@ export interface Scene {
 
 // A kill comes after so many acknowledged writes, and then so many requests of its victim; or after
 // that time, where they do not come.
-const MOST_WRITES = 10
+const MOST_WRITES = 8
 const MOST_REQUESTS = 8
 const LONGEST_MS = { writes: 2_500, requests: 400 }
 

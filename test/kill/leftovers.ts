@@ -5,20 +5,21 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-const children = new Set<ChildProcess>()
+const children = new Map<ChildProcess, NodeJS.Signals>()
 const folders = new Set<string>()
 
 process.once('exit', () => {
-  for (const child of children) {
-    killTree(child)
+  for (const [child, signal] of children) {
+    if (signal === 'SIGKILL') killTree(child)
+    else child.kill(signal)
     removeClock(child)
   }
   for (const folder of folders) removeFolder(folder)
 })
 
-/** From now on the child ends with this process at the latest. */
-export function tracked(child: ChildProcess): ChildProcess {
-  children.add(child)
+/** From now on the child ends with this process at the latest, by that signal. */
+export function tracked(child: ChildProcess, signal: NodeJS.Signals = 'SIGKILL'): ChildProcess {
+  children.set(child, signal)
   child.once('exit', () => {
     children.delete(child)
     removeClock(child)

@@ -39,6 +39,8 @@ export async function postgresServer(ground: Ground): Promise<Server> {
     file: `${bin}postgres`,
     args: ['-D', data, '-p', String(port), ...settings],
     options: { ...options, env: { ...process.env, ...clockEnv } },
+    // An immediate shutdown: its shared memory would outlive it otherwise.
+    endSignal: 'SIGQUIT',
     ask: () => admin.query('SELECT 1'),
   })
   await server.untilUp()

@@ -11,6 +11,8 @@ interface Command {
   readonly file: string
   readonly args: readonly string[]
   readonly options: SpawnOptions
+  /** What makes it end at once, and leave nothing behind in the kernel; it is killed unless told. */
+  readonly endSignal?: NodeJS.Signals
   /** Rejects while it does not answer. */
   readonly ask: () => Promise<unknown>
 }
@@ -42,22 +44,30 @@ export class ServerProcess {
 
   /** Kills it and all that it has started; resolves once it has recovered. */
   async crash(): Promise<boolean> {
-    await this.end()
+    const gone = this.#gone()
+    killTree(this.#child)
+    await gone
     this.#child = this.#start()
     await this.untilUp()
     return true
   }
 
   async end(): Promise<void> {
-    const { exitCode, signalCode } = this.#child
-    const gone = exitCode ?? signalCode ?? once(this.#child, 'exit')
-    killTree(this.#child)
+    const { endSignal } = this.#command
+    const gone = this.#gone()
+    if (endSignal === undefined) killTree(this.#child)
+    else this.#child.kill(endSignal)
     await gone
   }
 
+  async #gone(): Promise<unknown> {
+    const { exitCode, signalCode } = this.#child
+    return exitCode ?? signalCode ?? once(this.#child, 'exit')
+  }
+
   #start(): ChildProcess {
-    const { file, args, options } = this.#command
-    return tracked(spawn(file, args, { ...options, stdio: 'ignore' }))
+    const { file, args, options, endSignal } = this.#command
+    return tracked(spawn(file, args, { ...options, stdio: 'ignore' }), endSignal)
   }
 
   #answers(): Promise<boolean> {
