@@ -11,7 +11,7 @@ interface Command {
   readonly file: string
   readonly args: readonly string[]
   readonly options: SpawnOptions
-  /** What makes it end at once, and leave nothing behind in the kernel; it is killed unless told. */
+  /** What makes it end at once, and leave nothing in the kernel; it is killed unless told. */
   readonly endSignal?: NodeJS.Signals
   /** Rejects while it does not answer. */
   readonly ask: () => Promise<unknown>
