@@ -28,14 +28,17 @@ export interface Aftermath {
 const REPLAYS = 30
 const AT_ONCE = 8
 
-/** What is stuck; empty where every job goes on. */
-export async function livesOn(after: Aftermath): Promise<Violation[]> {
+/** What is stuck, if anything, and the last generation of each job that is not. */
+export async function livesOn(
+  after: Aftermath,
+): Promise<{ readonly stuck: Violation[]; readonly last: ReadonlyMap<string, number> }> {
   const writer = recorder(after.history, 'last')
   const fetch = recordingFetch(writer)
   const store = new HttpLeaseStore(after.leases, { fetch })
   const destinations = [httpDestination(after.bank, { fetch })]
   const giveUpAt = performance.now() + after.patienceMs
   const stuck: Violation[] = []
+  const generations = new Map<string, number>()
   const jobs = Array.from({ length: after.jobs }, (_, i) => `job-${i}`)
   const tryJobs = async () => {
     for (let jobId = jobs.pop(); jobId !== undefined; jobId = jobs.pop()) {
@@ -45,7 +48,10 @@ export async function livesOn(after: Aftermath): Promise<Violation[]> {
           const outcome = await runWithLease(store, { ...options, settle: 'release' }, (lease) =>
             useAgain(lease, after),
           )
-          if (outcome.status === 'released') break
+          if (outcome.status === 'released') {
+            generations.set(jobId, outcome.generation)
+            break
+          }
           last = outcome
         } catch (error) {
           last = error
@@ -57,7 +63,7 @@ export async function livesOn(after: Aftermath): Promise<Violation[]> {
     }
   }
   await Promise.all(Array.from({ length: AT_ONCE }, tryJobs))
-  return stuck
+  return { stuck, last: generations }
 }
 
 async function useAgain(lease: HeldLease, { bank, applied }: Aftermath): Promise<void> {
@@ -72,20 +78,22 @@ async function useAgain(lease: HeldLease, { bank, applied }: Aftermath): Promise
 }
 
 /** Whoever held a job before its last holder comes back. What the fence is now is recorded, too. */
-export async function olderHolders({ bank, history, jobs }: Aftermath): Promise<Violation[]> {
+export async function olderHolders(
+  { bank, history }: Aftermath,
+  last: ReadonlyMap<string, number>,
+): Promise<Violation[]> {
   const { record, call } = recorder(history, 'older')
   const fetch = recordingFetch({ record, call })
   const wrong: Violation[] = []
-  for (let job = 0; job < jobs; job += 1) {
-    const jobId = `job-${job}`
+  for (const [jobId, generation] of last) {
     const seen = await answered(() => globalThis.fetch(`${bank}/fences/${jobId}`))
     if (seen.status !== 200) {
       const message = `${jobId}: the answer for its fence was ${seen.status}`
       wrong.push({ rule: 'fence_unknown', message })
       continue
     }
-    const { highestGeneration: generation } = (await seen.json()) as { highestGeneration: number }
-    record({ event: 'fence', destination: 'bank', jobId, generation })
+    const { highestGeneration: fence } = (await seen.json()) as { highestGeneration: number }
+    record({ event: 'fence', destination: 'bank', jobId, generation: fence })
     // The very first holder has nobody before him.
     if (generation < 2) continue
     const older = { jobId, generation: generation - 1, leaseId: randomUUID() }

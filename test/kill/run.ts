@@ -74,11 +74,11 @@ export async function runKillTest(plan: KillPlan): Promise<KillReport> {
     const sound = fault === undefined || fault === 'none'
     const patienceMs = pace.slowness * (sound ? PATIENCE_MS : FAULTY_PATIENCE_MS)
     const after = { leases, bank, history, jobs: JOBS, applied, patienceMs }
-    const late = await livesOn(after)
+    const { stuck, last } = await livesOn(after)
     // Nothing that they know is in their memory.
     await Promise.all(cast.destinations.map((victim) => victim.kill()))
     await Promise.all(cast.destinations.map((victim) => victim.start()))
-    late.push(...(await olderHolders(after)))
+    const late = [...stuck, ...(await olderHolders(after, last))]
     await leave(cast)
     const judged = judgeFile(history, [...(await server.effects()), ...third.effects])
     const proxies = Object.values(cast.proxies)
