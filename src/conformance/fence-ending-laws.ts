@@ -208,16 +208,16 @@ const lasting: readonly FenceStoreLaw[] = [
   }),
 
   law('R127: pruning takes old records, oldest first, and so many in one call', async (d) => {
-    for (const operationId of ['a', 'b', 'c']) {
+    for (const operationId of ['c', 'a', 'b']) {
       await d.applies(intent(1, operationId))
       d.advanceClock(100)
     }
     assert.deepEqual(await d.guard.prune({ olderThanMs: 301 }), { pruned: 0 })
     assert.deepEqual(await d.guard.prune({ olderThanMs: 200, limit: 1 }), { pruned: 1 })
     const said = async (id: string) => (await d.guard.judge(intent(1, id))).status
-    assert.deepEqual([await said('a'), await said('b')], ['apply', 'replay'])
+    assert.deepEqual([await said('c'), await said('a')], ['apply', 'replay'])
     assert.deepEqual(await d.guard.prune({ olderThanMs: 200 }), { pruned: 1 })
-    assert.deepEqual([await said('b'), await said('c')], ['apply', 'replay'])
+    assert.deepEqual([await said('a'), await said('b')], ['apply', 'replay'])
   }),
 
   law('pruning leaves what is in flight, overdue or unknown', async (d) => {

@@ -153,6 +153,20 @@ describeEngine('PostgreSQL, connections that fail', bench.problem, () => {
     expect(status).toBe('applied')
   })
 
+  it('and leaves the whole of its time to the commit', async () => {
+    await bench.pool.query(`CREATE TABLE late (id bigint);
+      CREATE FUNCTION take_time() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM pg_sleep(0.1); RETURN new; END $$;
+      CREATE CONSTRAINT TRIGGER takes_time AFTER INSERT ON late DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION take_time()`)
+    const guard = new WriteGuard(bench.fences({ timeoutMs: 1000 }))
+    const { status } = await guard.write(intent(), async (tx) => {
+      await tx.query('SELECT pg_sleep(1)')
+      await tx.query(`INSERT INTO ${bench.schema}.late VALUES (1)`)
+    })
+    expect(status).toBe('applied')
+  })
+
   it.each<[string, object, object]>([
     ['a port where nobody listens', { port: 9 }, { code: 'ECONNREFUSED' }],
     ['a database that there is not', { database: 'nowhere' }, { code: '3D000' }],

@@ -59,7 +59,7 @@ const TESTS: readonly (readonly [of: RegExp, ...tests: readonly (readonly string
   [/postgres-schema/, onPostgres('-schema'), ['test/storage/postgres/']],
   [
     /postgres-transactions/,
-    ['test/storage/postgres/', ...onPostgres('-waiting', '-session')],
+    ['test/storage/postgres/', ...onPostgres('-waiting', '-session', '-effect')],
     onPostgres('-connection', '-schema'),
   ],
   [
