@@ -42,6 +42,7 @@ const sessions: [string, string[]][] = [
   ['a time zone far west', ["SET time_zone = '-12:00'"]],
   ['no commits by itself', ['SET autocommit = 0']],
   ['few rows selected', ['SET sql_select_limit = 1']],
+  ['transactions that only read', ['SET SESSION TRANSACTION READ ONLY']],
 ]
 
 /** Both stores through what depends on how texts, numbers, bytes and times get in and out. */

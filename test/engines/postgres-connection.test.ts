@@ -210,6 +210,18 @@ describeEngine('PostgreSQL, connections that fail', bench.problem, () => {
     expect([pool.idleCount, pool.waitingCount]).toEqual([1, 0])
   })
 
+  it('what listens to a connection while it is used does so no longer', async () => {
+    const pool = bench.connect({ max: 1 })
+    const client = await pool.connect()
+    client.release()
+    const before = client.listenerCount('error')
+    const guard = new WriteGuard(bench.fences({ pool }))
+    for (let generation = 1; generation <= 3; generation += 1) {
+      await guard.write(intent(generation), effect)
+    }
+    expect(client.listenerCount('error')).toBe(before)
+  })
+
   it('R128: a pool that is ended is unavailable', async () => {
     const pool = bench.connect()
     const store = bench.leases({ pool })
