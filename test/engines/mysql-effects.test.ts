@@ -60,29 +60,6 @@ describeEngine('effects on MariaDB', bench.problem, () => {
       expect(seats).toEqual([{ taken: 2 }, { taken: 2 }])
     })
 
-    /*
-     * 1. An operator's session has changed much, and has the gap that the record is to go into.
-     * 2. The write has the job, and waits to put its record.
-     * 3. That session asks for the job: a deadlock. The write has changed less, and is undone.
-     */
-    it('before they have begun are run once', async () => {
-      await guard.advance(intent(1).token)
-      let writing: Promise<unknown> | undefined
-      let runs = 0
-      await bench.transaction(async (tx) => {
-        for (let i = 0; i < 50; i += 1) await append('much')(tx)
-        await tx.query("SELECT 1 FROM writefence_operation WHERE job_id = 'job' FOR UPDATE")
-        writing = guard.write(intent(1, 'x'), async (own) => {
-          runs += 1
-          await append('once')(own)
-        })
-        await bench.untilWaiting()
-        await tx.query('SELECT 1 FROM writefence_fence FOR UPDATE')
-      })
-      expect(await writing).toMatchObject({ status: 'applied' })
-      expect([runs, (await bench.log()).at(-1)]).toEqual([1, 'once'])
-    })
-
     it('since a row has changed that they see as it was are run again', async () => {
       await bench.pool.query('CREATE TABLE stock (id INT PRIMARY KEY, taken INT NOT NULL)')
       await bench.pool.query('INSERT INTO stock VALUES (1, 0)')

@@ -70,7 +70,7 @@ const TESTS: readonly (readonly [of: RegExp, ...tests: readonly (readonly string
   ],
   [/mysql-lease/, onMysql('-waiting'), onMysql(LAWS)],
   [/mysql-(tables|schema)/, onMysql('-schema', '-waiting')],
-  [/mysql-(transactions|session)/, onMysql('-options', '-waiting'), onMysql('-faults')],
+  [/mysql-(transactions|session)/, onMysql('-options', '-undone', '-waiting'), onMysql('-faults')],
   [/mysql\//, onMysql('-waiting', '-effects', '-nested'), onMysql(LAWS), onMysql('-faults')],
   [/redis-units/, ['test/storage/redis/']],
   [/redis-lease/, onRedis('-records', '-faults'), onRedis(LAWS)],

@@ -1,6 +1,7 @@
 /** Runs tests of a copy of the tree, in one Vitest that stays: which of them fails first. */
 
 import { join } from 'node:path'
+import { inspect } from 'node:util'
 import {
   createVitest,
   type TestCase,
@@ -113,7 +114,7 @@ export class WatchedTests {
     }
     const [error] = run.unhandledErrors
     if (this.#watcher.failure !== undefined || error === undefined) return this.#watcher.failure
-    return { what: `an unhandled error: ${String(error)}` }
+    return { what: `an unhandled error: ${messageOf(error)}` }
   }
 
   async #start(): Promise<Vitest> {
@@ -134,4 +135,10 @@ export class WatchedTests {
     await this.#vitest.standalone()
     return this.#vitest
   }
+}
+
+/** What comes from a worker need not be an Error, nor have a text of its own. */
+function messageOf(error: unknown): string {
+  const has = typeof error === 'object' && error !== null && 'message' in error
+  return has ? String(error.message) : inspect(error)
 }
