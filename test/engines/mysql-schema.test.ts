@@ -207,6 +207,28 @@ describeEngine('MariaDB, the tables', bench.problem, () => {
     await expect(new WriteGuard(fences).inspect('job')).rejects.toMatchObject(refused)
   })
 
+  it('R127: pruning takes the oldest first, whatever index the server goes by', async () => {
+    let now = 1000
+    const pool = bench.connect({ database })
+    const fences = new MysqlFenceStore(pool, { now: () => now })
+    const leases = new MysqlLeaseStore(pool, { now: () => now })
+    await fences.createSchema()
+    await leases.createSchema()
+    await bench.pool.query(`ALTER TABLE ${database}.writefence_operation DROP KEY applied`)
+    await bench.pool.query(`ALTER TABLE ${database}.writefence_lease DROP KEY ended`)
+    const guard = new WriteGuard(fences)
+    const write = (operationId: string) => ({ token: { jobId: 'job', generation: 1 }, operationId })
+    for (const id of ['b', 'a']) {
+      await guard.write(write(id), () => id)
+      await leases.raise(id, 1)
+      now += 1
+    }
+    expect(await guard.prune({ olderThanMs: 0, limit: 1 })).toEqual({ pruned: 1 })
+    expect(await guard.judge(write('a'))).toMatchObject({ status: 'replay' })
+    expect(await leases.prune({ olderThanMs: 0, limit: 1 })).toEqual({ pruned: 1 })
+    expect((await leases.list()).map(({ jobId }) => jobId)).toEqual(['a'])
+  })
+
   it('tables that cannot undo a write are refused', async () => {
     const [fences] = both(bench.connect({ database }))
     await fences.createSchema()
