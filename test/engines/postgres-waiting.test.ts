@@ -152,6 +152,18 @@ describeEngine('PostgreSQL, waiting for a lock', bench.problem, () => {
     expect(await Promise.all(waiting)).toHaveLength(20)
   })
 
+  it('who has waited for a turn has so much less time for the lock', async () => {
+    const guard = new WriteGuard(bench.fences({ timeoutMs: 2000 }))
+    await guard.advance(intent(1).token)
+    await bench.transaction(async (tx) => {
+      await tx.query(`SELECT FROM ${bench.schema}.writefence_fence FOR UPDATE`)
+      const began = performance.now()
+      const writes = Array.from({ length: 4 }, (_, i) => guard.write(intent(1, `op ${i}`), () => i))
+      for (const { status } of await Promise.allSettled(writes)) expect(status).toBe('rejected')
+      expect(performance.now() - began).toBeLessThan(2300)
+    })
+  })
+
   it('R127: pruning passes by what is locked, and takes it the next time', async () => {
     const guard = new WriteGuard(bench.fences())
     await guard.write(intent(1, 'x'), () => 'x')
