@@ -28,12 +28,12 @@ const sum = { mutants: 0, killed: 0, timeout: 0, survived: 0, uncovered: 0, stat
 let unexplained = 0
 let untrue = 0
 
+const explained = explainedIn(readFileSync(`${root}docs/mutation-survivors.md`, 'utf8'))
 for (const part of parts) {
   const { mutate } = generatedParts.get(part) ?? fail(`there is no part ${part}`)
   const report = values.report ? read(part) : run(part, mutate)
   const counts = tally(report)
   for (const [name, count] of Object.entries(counts)) sum[name as keyof typeof sum] += count
-  const explained = explainedIn(readFileSync(`${root}docs/mutation-survivors.md`, 'utf8'))
   const found = survivorsOf(report)
   const keys = new Set(found.map(keyOf))
   for (const survivor of found.filter((each) => !explained.has(keyOf(each)))) {

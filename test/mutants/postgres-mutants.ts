@@ -147,8 +147,8 @@ const leases = [
     ],
     [
       'a lease that the database undid is the end',
-      '        isUndone,\n      )',
-      '        () => false,\n      )',
+      'this.#transactions.run(work, options), isUndone)',
+      'this.#transactions.run(work, options), () => false)',
     ],
     ['what is not claimed leaves a row', "put === undefined ? 'ROLLBACK' : 'COMMIT'", "'COMMIT'"],
   ]),

@@ -155,7 +155,7 @@ const fences = [
     ['a callback may go on after its end', '    tx.end()\n', '\n'],
     [
       'units of one job hinder each other',
-      'this.#units.run(textOf(unit.job), () => this.#attempt(unit))',
+      'this.#units.run(unit.job, () => this.#attempt(unit))',
       'this.#attempt(unit)',
     ],
     [
@@ -183,17 +183,7 @@ const fences = [
   ]),
   ...mutantsOf('src/storage/redis/redis-units.ts', [
     ['a job that has changed is the end', 'return error instanceof JobChanged', 'return false'],
-    ['who hangs keeps his turn', '      timer = setTimeout(pass, this.#longestTurnMs)\n', ''],
-    [
-      'a turn is waited for, for ever',
-      'await inTime(before, this.#maxWaitMs, () => this.#withdrawn())',
-      'await before',
-    ],
-    [
-      'who failed keeps his turn',
-      '      clearTimeout(timer)\n      pass()\n',
-      '      clearTimeout(timer)\n',
-    ],
+    ['those of one job run side by side', 'atOnce: 1', 'atOnce: 2'],
   ]),
 ]
 

@@ -15,7 +15,7 @@ function held() {
 
 describe('the turns of calls on one job', () => {
   it('two of one job run at once, in their order, and those of others beside them', async () => {
-    const turns = new JobTurns(5000)
+    const turns = new JobTurns('Redis', 5000)
     const log: string[] = []
     const calls = [held(), held(), held(), held()].map((one, i) => {
       const run = async () => {
@@ -38,7 +38,7 @@ describe('the turns of calls on one job', () => {
   })
 
   it('who keeps his turn too long loses it, and the next one does not wait for ever', async () => {
-    const turns = new JobTurns(5000, 10)
+    const turns = new JobTurns('Redis', 5000, { longestTurnMs: 10 })
     const hung = [held(), held(), held()]
     const first = hung.map(({ call }) => turns.take(key('job'), call))
     expect(await turns.take(key('job'), async () => 'next')).toBe('next')
@@ -47,7 +47,7 @@ describe('the turns of calls on one job', () => {
   })
 
   it('a turn that was lost is not passed on again when its call ends', async () => {
-    const turns = new JobTurns(5000, 10)
+    const turns = new JobTurns('Redis', 5000, { longestTurnMs: 10 })
     const hung = [held(), held(), held(), held()]
     const slow = hung.map(({ call }) => turns.take(key('job'), call))
     // All four have begun, and lost their turns, once this one has had his.
@@ -66,14 +66,17 @@ describe('the turns of calls on one job', () => {
   })
 
   it('who does not get his turn in time is withdrawn, and never runs', async () => {
-    const turns = new JobTurns(10, 5000)
+    const turns = new JobTurns('Redis', 10, { longestTurnMs: 5000 })
     const hung = [held(), held()]
     const first = hung.map(({ call }) => turns.take(key('job'), call))
     let ran = false
     const third = turns.take(key('job'), async () => {
       ran = true
     })
-    await expect(third).rejects.toMatchObject({ code: 'store_unavailable' })
+    await expect(third).rejects.toMatchObject({
+      code: 'store_unavailable',
+      message: expect.stringMatching(/^Redis: the job was busy for 10 ms/),
+    })
     for (const { end } of hung) end()
     await Promise.all(first)
     await turn()
@@ -82,7 +85,7 @@ describe('the turns of calls on one job', () => {
   })
 
   it('no turn goes to who was withdrawn: it would be lost', async () => {
-    const turns = new JobTurns(10, 5000)
+    const turns = new JobTurns('Redis', 10, { longestTurnMs: 5000 })
     const hung = [held(), held()]
     const first = hung.map(({ call }) => turns.take(key('job'), call))
     const withdrawn = [1, 2].map(() => turns.take(key('job'), async () => 'never'))
@@ -94,7 +97,7 @@ describe('the turns of calls on one job', () => {
   })
 
   it('a call that fails passes its turn on, and its error is thrown as it is', async () => {
-    const turns = new JobTurns(5000)
+    const turns = new JobTurns('Redis', 5000)
     const boom = new Error('boom')
     const failing = [1, 2].map(() => turns.take(key('job'), () => Promise.reject(boom)))
     const next = turns.take(key('job'), async () => 'next')
@@ -103,7 +106,7 @@ describe('the turns of calls on one job', () => {
   })
 
   it('waiting counts against the time of the call', async () => {
-    const turns = new JobTurns(5000)
+    const turns = new JobTurns('Redis', 5000)
     const ahead = [held(), held()]
     const slow = ahead.map(({ call }) => turns.take(key('job'), call))
     const left = turns.take(key('job'), async (leftMs) => leftMs)

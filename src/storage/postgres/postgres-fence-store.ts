@@ -76,7 +76,7 @@ export class PostgresFenceStore<Client extends PostgresQueryable = PostgresQuery
     this.#now = options.now
     this.#timeoutMs = checkTimeout('timeoutMs', options.timeoutMs ?? 5000)
     this.#effectTimeoutMs = checkTimeout('effectTimeoutMs', options.effectTimeoutMs ?? 30_000)
-    this.#jobs = new JobTurns(this.#timeoutMs)
+    this.#jobs = new JobTurns('PostgreSQL', this.#timeoutMs)
     this.#transactions = new PostgresTransactions(pool, {
       component: FENCE_TABLES,
       tables: this.#tables,

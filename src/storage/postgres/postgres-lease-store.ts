@@ -20,7 +20,11 @@ import {
   type PostgresLeaseSql,
 } from './postgres-lease-statements.ts'
 import { createTables, LEASE_TABLES, type PostgresTables, tablesIn } from './postgres-schema.ts'
-import { type PostgresSession, PostgresTransactions } from './postgres-transactions.ts'
+import {
+  type PostgresSession,
+  PostgresTransactions,
+  type RunOptions,
+} from './postgres-transactions.ts'
 
 /**
  * Leases in PostgreSQL. Each verb is one READ COMMITTED transaction on a connection of the pool,
@@ -52,7 +56,7 @@ export class PostgresLeaseStore extends RuledLeaseStore {
    * @throws StoreUnavailableError where they have another version, or the role may not
    */
   async createSchema(): Promise<void> {
-    await this.#run(({ query }) => createTables(query, LEASE_TABLES, this.#tables), 'set up')
+    await this.#run(({ query }) => createTables(query, LEASE_TABLES, this.#tables), { setUp: true })
   }
 
   async get(jobId: string): Promise<LeaseRecord | undefined> {
@@ -102,13 +106,10 @@ export class PostgresLeaseStore extends RuledLeaseStore {
 
   async #run<T>(
     work: (session: PostgresSession<PostgresQueryable>) => Promise<T>,
-    setUp?: 'set up',
+    options?: RunOptions,
   ): Promise<T> {
     try {
-      return await retry(
-        () => this.#transactions.run(work, { setUp: setUp !== undefined }),
-        isUndone,
-      )
+      return await retry(() => this.#transactions.run(work, options), isUndone)
     } catch (error) {
       throw unavailable(error)
     }

@@ -14,7 +14,7 @@ import type {
   UnsettledQuery,
 } from '../../guard/fence-store.ts'
 import type { RedisClient, RedisStoreOptions } from './redis-database.ts'
-import { type Seen, textOf } from './redis-fence-records.ts'
+import type { Seen } from './redis-fence-records.ts'
 import { type Change, type Committed, RedisFenceStatements } from './redis-fence-statements.ts'
 import { RedisKeyspace } from './redis-schema.ts'
 import { RedisRecorder, RedisReplyError, type RedisTransaction } from './redis-transaction.ts'
@@ -54,7 +54,7 @@ export class RedisFenceStore implements FenceStore<RedisTransaction, 'async'> {
   }
 
   transact<A, R>(unit: Unit<RedisTransaction, 'async', A, R>): Promise<Done<A, R>> {
-    return this.#units.run(textOf(unit.job), () => this.#attempt(unit))
+    return this.#units.run(unit.job, () => this.#attempt(unit))
   }
 
   /** Redis has no transaction that could be joined: commands of a MULTI are not answered. */

@@ -82,7 +82,7 @@ export class RedisLeaseStore extends RuledLeaseStore {
   }
 
   protected change<A>(jobId: string, rule: LeaseRule<A>): Promise<A> {
-    return this.#units.run(jobId, async () => {
+    return this.#units.run({ scope: '', jobId }, async () => {
       const { leases, now, clock } = await this.#statements.rows([jobId])
       const seenAt = performance.now()
       const [seen] = leases
