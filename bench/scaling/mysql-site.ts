@@ -3,6 +3,7 @@
 import mysql, { type Pool, type PoolConnection } from 'mysql2/promise'
 import { type FencingToken, type LeaseStore, WriteGuard } from 'writefence'
 import { MysqlFenceStore, MysqlLeaseStore } from 'writefence/mysql'
+import { mysqlServer } from '../../test/support/servers.ts'
 import {
   ACCOUNTS,
   type Bytes,
@@ -31,18 +32,11 @@ export class MysqlSite implements Site {
   readonly database: string
   about = ''
   readonly #fences: MysqlFenceStore<PoolConnection>
-  readonly #address: mysql.PoolOptions
 
   private constructor({ connections = 20, suffix }: SiteOptions) {
     this.database = ownName(suffix)
-    this.#address = {
-      host: process.env.MYSQL_HOST ?? '127.0.0.1',
-      port: Number(process.env.MYSQL_PORT ?? 3306),
-      user: process.env.MYSQL_USER ?? 'root',
-      password: process.env.MYSQL_PASSWORD ?? '',
-    }
     const { database } = this
-    this.pool = mysql.createPool({ ...this.#address, database, connectionLimit: connections })
+    this.pool = mysql.createPool({ ...mysqlServer, database, connectionLimit: connections })
     this.#fences = new MysqlFenceStore(this.pool, { timeoutMs: PATIENT_MS })
     this.guard = new WriteGuard(this.#fences)
     this.leases = new MysqlLeaseStore(this.pool, { timeoutMs: PATIENT_MS })
@@ -55,7 +49,7 @@ export class MysqlSite implements Site {
   }
 
   async #setUp(): Promise<void> {
-    const connection = await mysql.createConnection(this.#address)
+    const connection = await mysql.createConnection(mysqlServer)
     await connection.query(`CREATE DATABASE ${this.database}`)
     await connection.end()
     await this.#fences.createSchema()

@@ -3,6 +3,7 @@
 import pg from 'pg'
 import { type FencingToken, type LeaseStore, WriteGuard } from 'writefence'
 import { PostgresFenceStore, PostgresLeaseStore } from 'writefence/postgres'
+import { postgresServer } from '../../test/support/servers.ts'
 import {
   ACCOUNTS,
   type Bytes,
@@ -49,10 +50,7 @@ export class PostgresSite implements Site {
   /** A further pool, which is the caller's to end. */
   connect(connections = 20): pg.Pool {
     return new pg.Pool({
-      host: process.env.PGHOST ?? '127.0.0.1',
-      port: Number(process.env.PGPORT ?? 5432),
-      user: process.env.PGUSER ?? 'postgres',
-      database: process.env.PGDATABASE ?? 'test',
+      ...postgresServer,
       options: `-c search_path=${this.schema}`,
       max: connections,
     })

@@ -9,15 +9,8 @@ import {
   MysqlLeaseStore,
   type MysqlStoreOptions,
 } from 'writefence/mysql'
+import { mysqlServer } from '../support/servers.ts'
 import { problemOf } from './engine.ts'
-
-/** As the usual variables say; a local server that trusts its users unless they do. */
-export const address = {
-  host: process.env.MYSQL_HOST ?? '127.0.0.1',
-  port: Number(process.env.MYSQL_PORT ?? 3306),
-  user: process.env.MYSQL_USER ?? 'root',
-  password: process.env.MYSQL_PASSWORD ?? '',
-}
 
 export class MysqlBench {
   readonly database: string
@@ -41,9 +34,9 @@ export class MysqlBench {
   /** Makes the database, with the tables of both stores and one named `log`, for one test file. */
   static async open(name: string): Promise<MysqlBench> {
     const database = `writefence_test_${name}_${process.pid}`
-    const pool = mysql.createPool({ ...address, database, connectionLimit: 4 })
+    const pool = mysql.createPool({ ...mysqlServer, database, connectionLimit: 4 })
     const problem = await problemOf(async () => {
-      const connection = await mysql.createConnection(address)
+      const connection = await mysql.createConnection(mysqlServer)
       await connection.query(`DROP DATABASE IF EXISTS ${database}`)
       await connection.query(`CREATE DATABASE ${database}`)
       await connection.end()
@@ -59,7 +52,7 @@ export class MysqlBench {
   /** A further pool, which is ended after the test; each session of it begins with `setUp`. */
   connect(options: PoolOptions = {}, ...setUp: string[]): Pool {
     const { database } = this
-    const pool = mysql.createPool({ ...address, database, connectionLimit: 4, ...options })
+    const pool = mysql.createPool({ ...mysqlServer, database, connectionLimit: 4, ...options })
     pool.pool.on('connection', (connection) => {
       for (const statement of setUp) connection.query(statement)
     })

@@ -1,8 +1,9 @@
 import type { Pool, PoolConnection } from 'mysql2/promise'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { StoreUnavailableError, WriteGuard, type WriteIntent } from 'writefence'
+import { mysqlServer } from '../support/servers.ts'
 import { describeEngine } from './engine.ts'
-import { address, MysqlBench } from './mysql-bench.ts'
+import { MysqlBench } from './mysql-bench.ts'
 import { TcpProxy } from './tcp-proxy.ts'
 
 const bench = await MysqlBench.open('faults')
@@ -44,7 +45,7 @@ describeEngine('a connection to MariaDB that fails', bench.problem, () => {
 
   beforeEach(async () => {
     await bench.empty()
-    proxy = await TcpProxy.to(address.host, address.port)
+    proxy = await TcpProxy.to(mysqlServer.host, mysqlServer.port)
     onTestFinished(() => proxy.close())
     pool = bench.connect({ host: '127.0.0.1', port: proxy.port })
     guard = new WriteGuard(bench.fences({ pool, timeoutMs, effectTimeoutMs: timeoutMs }))

@@ -3,8 +3,9 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { WriteGuard, type WriteIntent } from 'writefence'
 import { fenceStoreLaws, leaseStoreLaws } from 'writefence/conformance'
 import { MysqlFenceStore } from 'writefence/mysql'
+import { mysqlServer } from '../support/servers.ts'
 import { describeEngine } from './engine.ts'
-import { address, MysqlBench } from './mysql-bench.ts'
+import { MysqlBench } from './mysql-bench.ts'
 
 type Guard = WriteGuard<PoolConnection, 'async'>
 
@@ -182,7 +183,7 @@ describeEngine('MariaDB, isolation', bench.problem, () => {
 
   it('within a connection that is of no pool', async () => {
     const guard = new WriteGuard(new MysqlFenceStore<Connection>(bench.connect()))
-    const connection = await createConnection({ ...address, database: bench.database })
+    const connection = await createConnection({ ...mysqlServer, database: bench.database })
     await connection.beginTransaction()
     await guard.within(connection, intent(1, 'x'), (tx) => bench.append(tx, 'x'))
     await connection.commit()

@@ -4,8 +4,9 @@ import mysql from 'mysql2/promise'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { MAX_GENERATION, WriteGuard } from 'writefence'
 import { MysqlFenceStore, MysqlLeaseStore } from 'writefence/mysql'
+import { mysqlServer } from '../support/servers.ts'
 import { describeEngine } from './engine.ts'
-import { address, MysqlBench } from './mysql-bench.ts'
+import { MysqlBench } from './mysql-bench.ts'
 
 const bench = await MysqlBench.open('options')
 
@@ -153,7 +154,7 @@ describeEngine('pools of mysql2', bench.problem, () => {
 
   describe('that are none are refused at once', () => {
     it('with a TypeError', () => {
-      const callbacks = mysqlWithCallbacks.createPool(address)
+      const callbacks = mysqlWithCallbacks.createPool(mysqlServer)
       onTestFinished(() => void callbacks.end())
       for (const pool of [undefined, null, {}, 'mysql://', callbacks] as never[]) {
         expect(() => new MysqlFenceStore(pool)).toThrow(TypeError)
@@ -175,7 +176,7 @@ describeEngine('pools of mysql2', bench.problem, () => {
       [{ tablePrefix: 'x'.repeat(41) }, RangeError],
       [{ tablePrefix: 5 }, TypeError],
     ])('and so are options like %j', async (options, error) => {
-      const pool = mysql.createPool(address)
+      const pool = mysql.createPool(mysqlServer)
       expect(() => new MysqlFenceStore(pool, options as never)).toThrow(error)
       await pool.end()
     })

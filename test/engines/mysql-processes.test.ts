@@ -1,8 +1,9 @@
 import { beforeEach, expect, it } from 'vitest'
 import { WriteGuard, type WriteIntent } from 'writefence'
 import { start } from '../processes/spawn.ts'
+import { mysqlServer } from '../support/servers.ts'
 import { describeEngine } from './engine.ts'
-import { address, MysqlBench } from './mysql-bench.ts'
+import { MysqlBench } from './mysql-bench.ts'
 
 const bench = await MysqlBench.open('processes')
 
@@ -13,7 +14,7 @@ const intent = (generation: number, operationId: string): WriteIntent => ({
 
 /** A process that is in the middle of a write of the job, at generation 7. */
 async function holding() {
-  const { host, port, user, password } = address
+  const { host, port, user, password } = mysqlServer
   const child = start('mysql-writer.ts', host, `${port}`, user, password, bench.database, 'log')
   expect(await child.line()).toBe('holding')
   return child

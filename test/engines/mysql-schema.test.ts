@@ -4,8 +4,9 @@ import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { WriteGuard } from 'writefence'
 import { MysqlFenceStore, MysqlLeaseStore } from 'writefence/mysql'
 import { migration } from '../../src/storage/mysql/mysql-schema.ts'
+import { mysqlServer } from '../support/servers.ts'
 import { describeEngine } from './engine.ts'
-import { address, MysqlBench } from './mysql-bench.ts'
+import { MysqlBench } from './mysql-bench.ts'
 
 const bench = await MysqlBench.open('schema')
 const script = readFileSync(new URL('../../sql/mysql.sql', import.meta.url), 'utf8')
@@ -23,7 +24,7 @@ async function newDatabase(): Promise<string> {
 
 async function runScript(database: string): Promise<void> {
   const connection = await mysql.createConnection({
-    ...address,
+    ...mysqlServer,
     database,
     multipleStatements: true,
   })

@@ -8,22 +8,15 @@ import {
   PostgresLeaseStore,
   type PostgresStoreOptions,
 } from 'writefence/postgres'
+import { postgresServer } from '../support/servers.ts'
 import { problemOf } from './engine.ts'
 import { TcpProxy } from './tcp-proxy.ts'
-
-/** As the usual variables say; a local server that trusts its users unless they do. */
-const address = {
-  host: process.env.PGHOST ?? '127.0.0.1',
-  port: Number(process.env.PGPORT ?? 5432),
-  user: process.env.PGUSER ?? 'postgres',
-  database: process.env.PGDATABASE ?? 'test',
-}
 
 // On a machine that is busy with other tests no call may fail for being slow.
 const PATIENT_MS = 60_000
 
 export class PostgresBench {
-  readonly address = address
+  readonly address = postgresServer
   readonly schema: string
   /** A pool of the test's own, beside those of the stores. */
   readonly pool: pg.Pool
@@ -45,7 +38,7 @@ export class PostgresBench {
   /** Makes the schema, with the tables of both stores and one named `log`, for one test file. */
   static async open(name: string): Promise<PostgresBench> {
     const schema = `writefence_test_${name}_${process.pid}`
-    const pool = new pg.Pool({ ...address, options: `-c search_path=${schema}`, max: 4 })
+    const pool = new pg.Pool({ ...postgresServer, options: `-c search_path=${schema}`, max: 4 })
     const problem = await problemOf(() => pool.query('SELECT 1'))
     if (problem === undefined) {
       await pool.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE; CREATE SCHEMA ${schema};
@@ -58,7 +51,7 @@ export class PostgresBench {
 
   /** A further pool, which is ended after the test. */
   connect(config: pg.PoolConfig = {}): pg.Pool {
-    const pool = new pg.Pool({ ...address, max: 4, ...config })
+    const pool = new pg.Pool({ ...postgresServer, max: 4, ...config })
     pool.on('error', () => {})
     this.#pools.push(pool)
     return pool
@@ -111,7 +104,7 @@ export class PostgresBench {
 
   /** A pool whose connections go by way of a proxy, under a name of their own. */
   async proxied(config: pg.PoolConfig = {}): Promise<{ proxy: TcpProxy; pool: pg.Pool }> {
-    const proxy = await TcpProxy.to(address.host, address.port)
+    const proxy = await TcpProxy.to(postgresServer.host, postgresServer.port)
     const { port } = proxy
     const pool = this.connect({ host: '127.0.0.1', port, application_name: this.schema, ...config })
     onTestFinished(async () => {

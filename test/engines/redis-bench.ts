@@ -11,13 +11,11 @@ import {
   type RedisStoreOptions,
   type RedisTransaction,
 } from 'writefence/redis'
+import { redisUrl } from '../support/servers.ts'
 import { problemOf } from './engine.ts'
 
 export const drivers = ['ioredis', 'node-redis'] as const
 export type Driver = (typeof drivers)[number]
-
-/** As the usual variable says. */
-const address = process.env.REDIS_URL ?? 'redis://127.0.0.1:6379'
 
 /** A client as a user has it; the stores never send anything through it. */
 export function clientOf(driver: Driver, url: string): RedisClient {
@@ -49,7 +47,7 @@ export class RedisBench {
     afterAll(() => redis.disconnect())
   }
 
-  static async open(url = address): Promise<RedisBench> {
+  static async open(url = redisUrl): Promise<RedisBench> {
     const redis = new Redis(url, { lazyConnect: true, retryStrategy: () => null })
     redis.on('error', () => {})
     return new RedisBench(url, redis, await problemOf(() => redis.ping()))

@@ -1,21 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { StoreUnavailableError, WriteGuard } from 'writefence'
+import { StoreUnavailableError } from 'writefence'
 import { failure, intent, refused } from '../../src/conformance/fence-destination.ts'
-import { cause, faultyStore } from '../support/faulty-store.ts'
-import { type Options, published, SqliteDestination } from '../support/sqlite-destination.ts'
+import { faultyDestination } from '../support/faulty-destination.ts'
+import { cause } from '../support/faulty-store.ts'
 
 const never = async () => expect.fail('the effect ran where it must not')
 const boom = new Error('boom')
 
-function faulty(options: Options = {}) {
-  const d = new SqliteDestination()
-  const { store, plan } = faultyStore(d.store)
-  return { d, plan, guard: new WriteGuard(store, options), faults: published('fault') }
-}
-
 describe('settling that fails', () => {
   it('leaves the reservation, and the caller gets the real answer', async () => {
-    const { guard, plan, faults } = faulty()
+    const { guard, plan, faults } = faultyDestination()
     plan('pass', 'before')
     const outcome = await guard.effect(intent(1, 'x'), async () => 'r')
     expect(outcome).toMatchObject({ status: 'applied', result: 'r' })
@@ -24,7 +18,7 @@ describe('settling that fails', () => {
   })
 
   it("with 'rerun' is outcome_unknown instead: the next caller will run it again", async () => {
-    const { guard, plan } = faulty()
+    const { guard, plan } = faultyDestination()
     plan('pass', 'before')
     const call = guard.effect(intent(1, 'x'), async () => 'r', { onUnknown: 'rerun' })
     const error = await failure(call)
@@ -35,7 +29,7 @@ describe('settling that fails', () => {
 
 describe('while the store is unavailable', () => {
   it('an effect is refused, and does not run', async () => {
-    const { guard, plan, faults } = faulty()
+    const { guard, plan, faults } = faultyDestination()
     plan('before', 'after')
     const named = await failure(guard.effect(intent(1, 'x'), never))
     expect(named).toBeInstanceOf(StoreUnavailableError)
@@ -46,7 +40,7 @@ describe('while the store is unavailable', () => {
   })
 
   it('an effect that may fail open runs unguarded, and says so loudly', async () => {
-    const { guard, plan, faults } = faulty({ dangerouslyFailOpen: true })
+    const { guard, plan, faults } = faultyDestination({ dangerouslyFailOpen: true })
     plan('before')
     const outcome = await guard.effect(intent(4, 'x'), async () => 'r')
     expect(outcome).toEqual({
@@ -61,14 +55,14 @@ describe('while the store is unavailable', () => {
   })
 
   it('an effect that may fail open is still refused while the store answers', async () => {
-    const { guard, faults } = faulty({ dangerouslyFailOpen: true })
+    const { guard, faults } = faultyDestination({ dangerouslyFailOpen: true })
     await guard.advance(intent(5).token)
     await refused(guard.effect(intent(4, 'x'), never), 'stale')
     expect(faults).toEqual([])
   })
 
   it('a write never fails open', async () => {
-    const { guard, plan, d } = faulty({ dangerouslyFailOpen: true })
+    const { guard, plan, d } = faultyDestination({ dangerouslyFailOpen: true })
     plan('before')
     const call = guard.write(intent(4, 'x'), d.appends('x'))
     expect(await failure(call)).toBeInstanceOf(StoreUnavailableError)
@@ -76,14 +70,14 @@ describe('while the store is unavailable', () => {
   })
 
   it('an error that is no outage does not open anything', async () => {
-    const { guard, d } = faulty({ dangerouslyFailOpen: true })
+    const { guard, d } = faultyDestination({ dangerouslyFailOpen: true })
     d.db.exec('BEGIN')
     expect(await failure(guard.effect(intent(1, 'x'), never))).toBeInstanceOf(TypeError)
     d.db.exec('COMMIT')
   })
 
   it('a finding that cannot be recorded is store_unavailable', async () => {
-    const { guard, plan } = faulty()
+    const { guard, plan } = faultyDestination()
     await failure(guard.effect(intent(1, 'x'), () => Promise.reject(boom)))
     const onUnknown = async () => ({ status: 'applied', result: 'found' }) as const
     plan('pass', 'before')
@@ -93,7 +87,7 @@ describe('while the store is unavailable', () => {
   })
 
   it('a second look that fails open runs the effect that the resolver has cleared', async () => {
-    const { guard, plan } = faulty({ dangerouslyFailOpen: true })
+    const { guard, plan } = faultyDestination({ dangerouslyFailOpen: true })
     await failure(guard.effect(intent(1, 'x'), () => Promise.reject(boom)))
     const onUnknown = async () => ({ status: 'not_applied' }) as const
     plan('pass', 'before')

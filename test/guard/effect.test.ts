@@ -1,19 +1,14 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { WriteGuard, WriteRefusedError } from 'writefence'
+import { type WriteGuard, WriteRefusedError } from 'writefence'
 import { failure, intent, refused } from '../../src/conformance/fence-destination.ts'
-import { cause, faultyStore } from '../support/faulty-store.ts'
-import { type Options, published, SqliteDestination } from '../support/sqlite-destination.ts'
+import { faultyDestination } from '../support/faulty-destination.ts'
+import { cause } from '../support/faulty-store.ts'
+import { published, SqliteDestination } from '../support/sqlite-destination.ts'
 
 afterEach(() => vi.useRealTimers())
 
 const never = async () => expect.fail('the effect ran where it must not')
 const boom = new Error('boom')
-
-function faulty(options: Options = {}) {
-  const d = new SqliteDestination()
-  const { store, plan } = faultyStore(d.store)
-  return { d, plan, guard: new WriteGuard(store, options), faults: published('fault') }
-}
 
 describe('an effect is given', () => {
   it('its token and its operation id, to pass on', async () => {
@@ -107,7 +102,7 @@ describe('an effect that throws', () => {
   })
 
   it('and whose settling fails: the caller gets his own error, subscribers the other', async () => {
-    const { guard, plan, faults } = faulty()
+    const { guard, plan, faults } = faultyDestination()
     plan('pass', 'before')
     expect(await failure(guard.effect(intent(1, 'x'), () => Promise.reject(boom)))).toBe(boom)
     const fault = { fault: 'settle_failed', jobId: 'job', generation: 1, operationId: 'x' }

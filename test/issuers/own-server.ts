@@ -3,11 +3,11 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { onTestFinished, vi } from 'vitest'
+import { freePort } from '../support/free-port.ts'
 
 const run = promisify(execFile)
 /** Where Debian's package has it, with all that it needs. */
@@ -22,15 +22,6 @@ export async function findEtcd(): Promise<void> {
 export async function findZooKeeper(): Promise<void> {
   await run('java', ['-version'])
   if (!existsSync(ZOOKEEPER)) throw new Error(`there is no ${ZOOKEEPER}`)
-}
-
-/** Ports that were free a moment ago. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'))
-  await Promise.all(servers.map((server) => once(server, 'listening')))
-  const ports = servers.map((server) => (server.address() as AddressInfo).port)
-  await Promise.all(servers.map((server) => once(server.close(), 'close')))
-  return ports
 }
 
 /** A process in a folder of its own; both are gone after the test. */
@@ -64,7 +55,7 @@ export class EtcdServer extends OwnServer {
   readonly #peer: string
 
   static async prepare(): Promise<EtcdServer> {
-    const [client = 0, peer = 0] = await freePorts(2)
+    const [client, peer] = [await freePort(), await freePort()]
     return new EtcdServer(`http://127.0.0.1:${client}`, `http://127.0.0.1:${peer}`)
   }
 
@@ -110,7 +101,7 @@ export class ZooKeeperServer extends OwnServer {
   readonly #ports: readonly number[]
 
   static async prepare(): Promise<ZooKeeperServer> {
-    return new ZooKeeperServer(await freePorts(3))
+    return new ZooKeeperServer([await freePort(), await freePort(), await freePort()])
   }
 
   private constructor(ports: readonly number[]) {

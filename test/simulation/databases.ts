@@ -3,6 +3,9 @@
 import type { FenceStore, LeaseStore } from 'writefence'
 import type { Applied } from './history.ts'
 
+// Worlds have no real time: a call that takes long on a busy machine must not fail for that.
+export const PATIENT_MS = 600_000
+
 /** Worlds are built once for both modes: what they get back they await, promise or not. */
 export type Store = FenceStore<unknown, 'async'>
 

@@ -86,3 +86,15 @@ export function published(name: string): unknown[] {
   onTestFinished(() => void unsubscribe(`writefence:${name}`, keep))
   return events
 }
+
+/** One on a file, and another handle on that file. */
+export function fileDestination(options: Options = {}) {
+  const path = temporaryFile()
+  const d = new SqliteDestination(open(path), options)
+  return { d, other: open(path) }
+}
+
+/** Lets the event loop turn a few times, as other work of the process would. */
+export async function turns(count = 5): Promise<void> {
+  for (let i = 0; i < count; i += 1) await new Promise((resolve) => setImmediate(resolve))
+}

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync } from 'node:fs'
 import { createPool, type Pool, type RowDataPacket } from 'mysql2/promise'
 import { MysqlFenceStore, MysqlLeaseStore } from '../../../src/storage/mysql/index.ts'
-import { freePort } from './free-port.ts'
+import { freePort } from '../../support/free-port.ts'
 import { type Ground, type Server, tracesOf } from './server.ts'
 import { oneOf, ownerOf, ServerProcess } from './server-process.ts'
 

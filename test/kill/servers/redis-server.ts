@@ -3,9 +3,9 @@
 import { mkdirSync } from 'node:fs'
 import { Redis } from 'ioredis'
 import { RedisFenceStore, RedisLeaseStore } from '../../../src/storage/redis/index.ts'
+import { freePort } from '../../support/free-port.ts'
 import type { Effect } from '../engines/bank.ts'
 import { EFFECTS } from '../engines/redis.ts'
-import { freePort } from './free-port.ts'
 import { type Ground, type Server, tracesOf } from './server.ts'
 import { oneOf, ServerProcess } from './server-process.ts'
 

@@ -2,6 +2,7 @@
 
 import mysql, { type Pool, type PoolConnection } from 'mysql2/promise'
 import { MysqlFenceStore, MysqlLeaseStore } from 'writefence/mysql'
+import { mysqlServer } from '../../support/servers.ts'
 import {
   type Databases,
   type DestinationDatabase,
@@ -11,20 +12,10 @@ import {
   type FoundEffect,
   type LeaseDatabase,
   type Observed,
+  PATIENT_MS,
   Processes,
   type Store,
 } from '../databases.ts'
-
-/** As the usual variables say; a local server that trusts its users unless they do. */
-const address = {
-  host: process.env.MYSQL_HOST ?? '127.0.0.1',
-  port: Number(process.env.MYSQL_PORT ?? 3306),
-  user: process.env.MYSQL_USER ?? 'root',
-  password: process.env.MYSQL_PASSWORD ?? '',
-}
-
-// Worlds have no real time: a call that takes long on a busy machine must not fail for that.
-const PATIENT_MS = 600_000
 
 // Without the revisions: they tell how often a row was locked, on which nothing depends.
 const LEASE =
@@ -54,11 +45,11 @@ class Database {
     this.name = `writefence_simulation_${process.pid}_${name}`
     // Never closed for being idle: that would take timers.
     const settings = { connectionLimit: 1, maxIdle: 1, multipleStatements: true }
-    this.pool = mysql.createPool({ ...address, ...settings, database: this.name })
+    this.pool = mysql.createPool({ ...mysqlServer, ...settings, database: this.name })
   }
 
   async open(): Promise<void> {
-    const connection = await mysql.createConnection(address)
+    const connection = await mysql.createConnection(mysqlServer)
     await connection.query(`DROP DATABASE IF EXISTS ${this.name}`)
     await connection.query(`CREATE DATABASE ${this.name} DEFAULT CHARACTER SET utf8mb4`)
     await connection.end()

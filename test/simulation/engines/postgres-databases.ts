@@ -2,6 +2,7 @@
 
 import pg from 'pg'
 import { PostgresFenceStore, PostgresLeaseStore } from 'writefence/postgres'
+import { postgresServer } from '../../support/servers.ts'
 import {
   type Databases,
   type DestinationDatabase,
@@ -11,20 +12,11 @@ import {
   type FoundEffect,
   type LeaseDatabase,
   type Observed,
+  PATIENT_MS,
   Processes,
   type Store,
 } from '../databases.ts'
 
-/** As the usual variables say; a local server that trusts its users unless they do. */
-const address = {
-  host: process.env.PGHOST ?? '127.0.0.1',
-  port: Number(process.env.PGPORT ?? 5432),
-  user: process.env.PGUSER ?? 'postgres',
-  database: process.env.PGDATABASE ?? 'test',
-}
-
-// Worlds have no real time: a call that takes long on a busy machine must not fail for that.
-const PATIENT_MS = 600_000
 /** Rows that were deleted stay in the way until the table is truncated, which takes longer. */
 const CLEARS_PER_TRUNCATE = 500
 
@@ -51,7 +43,7 @@ class Schema {
     this.name = `writefence_simulation_${process.pid}_${name}`
     // Neither idle for too long, nor waited for: that would take timers.
     const settings = { max: 1, idleTimeoutMillis: 0, options: `-c search_path=${this.name}` }
-    this.pool = new pg.Pool({ ...address, ...settings })
+    this.pool = new pg.Pool({ ...postgresServer, ...settings })
   }
 
   async open(): Promise<void> {

@@ -2,6 +2,7 @@
 
 import { Redis } from 'ioredis'
 import { RedisFenceStore, RedisLeaseStore, type RedisTransaction } from 'writefence/redis'
+import { redisUrl } from '../../support/servers.ts'
 import {
   type Databases,
   type DestinationDatabase,
@@ -10,18 +11,13 @@ import {
   type FoundEffect,
   type LeaseDatabase,
   type Observed,
+  PATIENT_MS,
   Processes,
   type Store,
 } from '../databases.ts'
 
-/** As the usual variable says. */
-const address = process.env.REDIS_URL ?? 'redis://127.0.0.1:6379'
-
-// Worlds have no real time: a call that takes long on a busy machine must not fail for that.
-const PATIENT_MS = 600_000
-
 export async function openRedisDatabases(names: readonly string[]): Promise<Databases> {
-  const redis = new Redis(address, { lazyConnect: true, retryStrategy: () => null })
+  const redis = new Redis(redisUrl, { lazyConnect: true, retryStrategy: () => null })
   redis.on('error', () => {})
   await redis.connect()
   const leases = new RedisLeases(redis)

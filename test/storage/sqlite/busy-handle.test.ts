@@ -3,24 +3,14 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { StoreUnavailableError } from 'writefence'
 import { failure, intent } from '../../../src/conformance/fence-destination.ts'
 import {
-  open,
+  fileDestination,
   SqliteDestination,
   stopMonotonicTime,
   temporaryFile,
+  turns,
 } from '../../support/sqlite-destination.ts'
 
 const SOON = { busyTimeoutMs: 30 }
-
-function fileDestination(options = {}) {
-  const path = temporaryFile()
-  const d = new SqliteDestination(open(path), options)
-  return { d, other: open(path) }
-}
-
-/** Lets the event loop turn a few times, as other work of the process would. */
-async function turns(count = 5): Promise<void> {
-  for (let i = 0; i < count; i += 1) await new Promise((resolve) => setImmediate(resolve))
-}
 
 describe('while the handle is inside a transaction of its user', () => {
   it('a write waits for its end, and never joins it', async () => {

@@ -2,11 +2,19 @@
 
 import { createServer } from 'node:net'
 
-/** Below those that the kernel hands out for outgoing connections: nobody takes it meanwhile. */
+/** In this process. */
+const given = new Set<number>()
+
+/**
+ * Below those that the kernel hands out for outgoing connections: nobody takes it meanwhile.
+ * Another one each time.
+ */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = 20_000 + Math.floor(10_000 * Math.random())
-    if (await isFree(port)) return port
+    if (given.has(port) || !(await isFree(port))) continue
+    given.add(port)
+    return port
   }
 }
 
