@@ -194,7 +194,10 @@ export class AttemptSupersededError extends WritefenceError {
   }
 }
 
-/** Thrown by the user's effect as proof that nothing took place: it may be tried again. */
+/**
+ * Thrown by the user's effect as proof that this attempt did not take place: it may be tried again.
+ * Of an earlier attempt, where this one is a rerun (`onUnknown: 'rerun'`), it proves nothing.
+ */
 export class NotAppliedError extends WritefenceError {
   readonly code = 'not_applied'
   readonly retryable = true

@@ -60,6 +60,34 @@ const rerunning: readonly FenceStoreLaw[] = [
     await d.applies(intent(2, 'y'))
   }),
 
+  law('a rerun that did not take place says nothing of the attempt before it', async (d) => {
+    const lost = await d.begin(intent(1, 'x'))
+    lost.fail(new Error('lost the connection'))
+    await failure(lost.outcome)
+    const again = await d.begin(intent(2, 'x'), rerun)
+    again.fail(new NotAppliedError())
+    await failure(again.outcome)
+    // The first may have taken place: nobody is told that it has not, or runs it as if it were new.
+    await refused(d.guard.effect(intent(1, 'x'), never), 'stale', { operationApplied: undefined })
+    await refused(d.guard.effect(intent(2, 'x'), never), 'outcome_unknown')
+    // Both have ended: they hold nobody back.
+    await d.applies(intent(3, 'y'))
+    const third = await d.guard.effect(intent(3, 'x'), async () => 'third', rerun)
+    assert.deepEqual([third.status, third.result], ['applied', 'third'])
+  }),
+
+  law('what a resolver has not found, and did not take place again, is new', async (d) => {
+    const lost = await d.begin(intent(1, 'x'))
+    lost.fail(new Error('lost the connection'))
+    await failure(lost.outcome)
+    const { onUnknown } = answering({ status: 'not_applied' })
+    const again = await d.begin(intent(2, 'x'), { onUnknown })
+    again.fail(new NotAppliedError())
+    await failure(again.outcome)
+    const third = await d.guard.effect(intent(2, 'x'), async () => 'third')
+    assert.deepEqual([third.status, third.result], ['applied', 'third'])
+  }),
+
   law('nobody waits for his own overdue attempt, whatever runs beside it', async (d) => {
     await d.begin(intent(1, 'x'), { deadlineMs: 10 })
     d.advanceClock(10)

@@ -47,8 +47,9 @@ export async function performReserved<Tx, Mode extends StoreMode, R>(
     result = await runEffectCallback(plan, attempt)
   } catch (error) {
     const proven = error instanceof NotAppliedError || plan.errorsMean === 'not_applied'
-    // A proof speaks of this attempt. The earlier one that it ran beside may land all the same.
-    const status = ruling.beside ? 'overdue' : proven ? 'not_applied' : 'unknown'
+    // A proof speaks of this attempt. The earlier one, whose outcome nobody knows, may have taken
+    // place, or may land all the same.
+    const status = ruling.earlier ?? (proven ? 'not_applied' : 'unknown')
     // The caller gets his effect's own error: what the record says is told to subscribers.
     await settleAttempt(plan, attempt, { status })
     reportRuling('effect', plan.order, ruling, 'failed')

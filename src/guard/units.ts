@@ -41,8 +41,11 @@ export interface Ruling {
   readonly tookOverFrom: number | undefined
   /** The attempt of the caller's own operation whose outcome is not known, if that refused him. */
   readonly unknownAttempt: string | undefined
-  /** An earlier attempt of the operation was taken over, and may take place all the same. */
-  readonly beside: boolean
+  /**
+   * What is known of the earlier attempt that this one runs in place of: an overdue one may still
+   * take place, one that ended unknown may have. The proof of this one covers neither.
+   */
+  readonly earlier: 'overdue' | 'unknown' | undefined
 }
 
 /** Check, fence, record and effect in one transaction (rule 13). */
@@ -74,10 +77,11 @@ export function reserveUnit<Tx, Mode extends StoreMode>(
       const takes = attempt.rerun ? attemptOf(view) : order.takes
       // Nobody has said that an overdue attempt will not land. Until one of the two has ended, the
       // operation holds others back as the older one did: whatever came before it, came first.
-      const beside = attempt.rerun && view.operation?.status === 'in_flight'
-      const generation = beside ? view.operation.generation : order.token.generation
+      const earlier = attempt.rerun ? view.operation : undefined
+      const beside = earlier?.status === 'in_flight'
+      const generation = beside ? earlier.generation : order.token.generation
       const step = rule(view, { ...order, takes }, reservation(order, attempt, generation))
-      return { ...step, answer: { ...step.answer, beside } }
+      return { ...step, answer: { ...step.answer, earlier: doubtOf(earlier) } }
     },
   }
 }
@@ -217,7 +221,7 @@ function rule(view: JobView, order: WriteOrder, action: Action): Step<Ruling> {
     recorded: known?.status === 'applied' ? known.result : undefined,
     tookOverFrom: admission.admitted ? previous(view.fence, admission.fence) : undefined,
     unknownAttempt: isUnknown(verdict) ? attemptOf(view) : undefined,
-    beside: false,
+    earlier: undefined,
   }
   return {
     answer,
@@ -240,6 +244,12 @@ function isUnknown(verdict: Verdict): boolean {
 function attemptOf(view: JobView): string | undefined {
   const known = view.operation
   return known === undefined || known.status === 'applied' ? undefined : known.attemptId
+}
+
+/** Of an operation that is run again, which is never one within its deadline. */
+function doubtOf(known: JobView['operation']): Ruling['earlier'] {
+  if (known?.status === 'in_flight') return 'overdue'
+  return known?.status === 'unknown' ? 'unknown' : undefined
 }
 
 function previous(before: Fence | undefined, after: Fence): number | undefined {

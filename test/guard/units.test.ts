@@ -118,7 +118,7 @@ describe('the ruling on a write', () => {
         recorded: undefined,
         tookOverFrom: undefined,
         unknownAttempt: undefined,
-        beside: false,
+        earlier: undefined,
       },
       fence: undefined,
       action: apply,
@@ -127,13 +127,19 @@ describe('the ruling on a write', () => {
 
   it('whose outcome is not known names the attempt that is to be found out about', () => {
     const { answer } = reserving(intent(6, 'x')).step(view(held, unknown))
-    expect(answer).toMatchObject({ unknownAttempt: 't', tookOverFrom: 5, beside: false })
+    expect(answer).toMatchObject({ unknownAttempt: 't', tookOverFrom: 5, earlier: undefined })
   })
 
   it('that reruns beside an overdue attempt keeps the generation that holds others back', () => {
     const overdue: Operation = { ...known, status: 'in_flight', overdue: true, remainingMs: 0 }
     const { answer, action } = reserving(intent(6, 'x'), true).step(view(held, overdue))
-    expect(answer).toMatchObject({ verdict: { status: 'apply' }, beside: true })
+    expect(answer).toMatchObject({ verdict: { status: 'apply' }, earlier: 'overdue' })
     expect(action).toMatchObject({ operation: { generation: 5, attemptId: 'u' } })
+  })
+
+  it('that reruns after an attempt of unknown outcome knows of it, and holds back as its own', () => {
+    const { answer, action } = reserving(intent(6, 'x'), true).step(view(held, unknown))
+    expect(answer).toMatchObject({ verdict: { status: 'apply' }, earlier: 'unknown' })
+    expect(action).toMatchObject({ operation: { generation: 6, attemptId: 'u' } })
   })
 })

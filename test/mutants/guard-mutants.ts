@@ -118,6 +118,16 @@ const effects = [
     ],
     ['no error proves anything', 'error instanceof NotAppliedError || plan', 'plan'],
     [
+      'a proof speaks for the attempt before, which may have taken place',
+      'ruling.earlier ??',
+      "(ruling.earlier === 'overdue' ? ruling.earlier : undefined) ??",
+    ],
+    [
+      'a proof speaks for the attempt before, which may land all the same',
+      'ruling.earlier ??',
+      "(ruling.earlier === 'unknown' ? ruling.earlier : undefined) ??",
+    ],
+    [
       'an attempt that was superseded says applied',
       "  if (settled.status === 'superseded') throw settled.error\n",
       '',

@@ -1,5 +1,4 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { NotAppliedError } from 'writefence'
 import { failure, intent } from '../../../src/conformance/fence-destination.ts'
 import type { Action, JobView } from '../../../src/guard/fence-store.ts'
 import { SqliteTransaction } from '../../../src/storage/sqlite/sqlite-transaction.ts'
@@ -79,16 +78,6 @@ describe('the record of an operation', () => {
     expect(await seen()).toEqual({ ...attempt, status: 'unknown' })
     await guard.resolve({ jobId: 'job', operationId: 'x' }, { status: 'applied', result: 1 })
     expect(await seen()).toEqual({ ...known, status: 'applied', result: '1' })
-  })
-
-  it('whose attempt has ended unknown holds nobody back when the next proves nothing', async () => {
-    const d = new SqliteDestination()
-    const fails = (error: Error) => () => Promise.reject(error)
-    await failure(d.guard.effect(intent(1, 'x'), fails(new Error('lost the connection'))))
-    const rerun = { onUnknown: 'rerun' } as const
-    await failure(d.guard.effect(intent(2, 'x'), fails(new NotAppliedError()), rerun))
-    expect(await d.guard.inspect('job')).toMatchObject({ inFlight: 0, overdue: 0, unknown: 0 })
-    expect((await d.write(intent(3, 'y'))).status).toBe('applied')
   })
 
   it('is pruned whether its job is sealed or not, unless told', async () => {
