@@ -2,7 +2,7 @@
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -53,10 +53,16 @@ export class RedisServer {
   async restart(): Promise<void> {
     const own = ['--port', String(this.port), '--bind', '127.0.0.1', '--dir', this.folder]
     const quiet = ['--save', '', '--logfile', 'log']
-    this.#process = spawn('redis-server', [...own, ...quiet, ...this.#args], { stdio: 'ignore' })
+    const running = spawn('redis-server', [...own, ...quiet, ...this.#args], { stdio: 'ignore' })
+    this.#process = running
     const redis = new Redis(this.port, { retryStrategy: () => 20, maxRetriesPerRequest: null })
     redis.on('error', () => {})
-    await redis.ping()
+    const exited = once(running, 'exit').then(() => {
+      redis.disconnect()
+      throw new Error(`redis-server has ended: ${readFileSync(join(this.folder, 'log'), 'utf8')}`)
+    })
+    await Promise.race([redis.ping(), exited])
+    exited.catch(() => {})
     this.#redis = redis
   }
 

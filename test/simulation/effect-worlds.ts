@@ -57,6 +57,16 @@ export const effectWorlds: readonly Plan[] = [
     faults: faults(2, { ...endings, ...crash, late: 1 }),
   },
   {
+    name: 'a rerun that does not take place, after an attempt that may have',
+    destinations: [to],
+    workers: [holder('a', 1, [effect('x'), effect('x')]), holder('b', 2, [effect('x')])],
+    effects: { onUnknown: 'rerun' },
+    deduplicates: true,
+    gate: 'later',
+    faults: faults(2, endings),
+    short: { faults: faults(2, endings) },
+  },
+  {
     name: 'effects elsewhere on a store that fails',
     destinations: [to],
     workers: [holder('a', 1, [effect('x')]), holder('b', 2, [effect('x'), write('z')])],

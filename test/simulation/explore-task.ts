@@ -11,7 +11,7 @@ export interface ExploreTask {
   readonly world: string
   /** SQLite unless told. */
   readonly engine?: Engine | undefined
-  /** One fault at the most, and of the largest worlds less. */
+  /** One fault at the most, unless the world has its own short form. */
   readonly short: boolean
   /** Whose store is put in place of the real one. */
   readonly broken?: string | undefined
@@ -36,7 +36,7 @@ function planOf({ world, short, broken }: ExploreTask): Plan {
   if (plan === undefined) throw new RangeError(`there is no world "${world}"`)
   if (broken !== undefined && other === undefined) throw new RangeError(`nothing is "${broken}"`)
   const { faults } = plan
-  const less = short ? plan.short : {}
-  const atMost = Math.min(faults?.atMost ?? 0, short ? 1 : Number.POSITIVE_INFINITY)
-  return { ...plan, ...less, ...other, name: world, faults: faults && { ...faults, atMost } }
+  const atMost = Math.min(faults?.atMost ?? 0, 1)
+  const less = short ? { faults: faults && { ...faults, atMost }, ...plan.short } : {}
+  return { ...plan, ...less, ...other, name: world }
 }

@@ -20,8 +20,8 @@ interface Call {
   readonly name: string
   readonly verb: Invoke['verb']
   readonly generation: number | undefined
-  /** Whether the operation had been acknowledged before this call was sent. */
-  readonly afterSuccess: boolean
+  /** Whether the operation had taken place, or been acknowledged, before this call was sent. */
+  readonly afterwards: boolean
   answer: Answer | undefined
 }
 
@@ -50,8 +50,8 @@ export class OperationRules {
     if (!WRITES.includes(invoke.verb)) return
     const { call: name, verb, generation } = invoke
     const operation = this.#operation(invoke)
-    const afterSuccess = operation.acknowledged
-    operation.calls.set(name, { name, verb, generation, afterSuccess, answer: undefined })
+    const afterwards = operation.acknowledged || operation.effects.length > 0
+    operation.calls.set(name, { name, verb, generation, afterwards, answer: undefined })
     this.#operationOf.set(name, operation)
   }
 
@@ -62,7 +62,7 @@ export class OperationRules {
     call.answer = answer
     operation.acknowledged ||= isSuccess(answer)
     // Who is told that nothing took place may do it again by other means.
-    if (call.afterSuccess && answer.operationApplied === false) {
+    if (call.afterwards && answer.operationApplied === false) {
       this.#report('untrue_refusal', `${operation.name}: ${call.name} was told: not applied`)
     }
   }

@@ -5,14 +5,18 @@ import { createServer } from 'node:net'
 /** In this process. */
 const given = new Set<number>()
 
+/** From a node of a Redis Cluster to its second port, at which it hears the other nodes. */
+const BUS = 10_000
+
 /**
- * Below those that the kernel hands out for outgoing connections: nobody takes it meanwhile.
- * Another one each time.
+ * Below those that the kernel hands out for outgoing connections, as is the one that a node of a
+ * Redis Cluster takes besides: nobody takes it meanwhile, or holds it for a minute after he has
+ * hung up. Another one each time.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
-    const port = 20_000 + Math.floor(10_000 * Math.random())
-    if (given.has(port) || !(await isFree(port))) continue
+    const port = 12_000 + Math.floor(BUS * Math.random())
+    if (given.has(port) || !(await isFree(port)) || !(await isFree(port + BUS))) continue
     given.add(port)
     return port
   }
