@@ -7,8 +7,8 @@ import type { Fate } from './tcp-proxy.ts'
 
 const bench = await PostgresBench.open('connection')
 
-const intent = (generation = 1): WriteIntent => ({
-  token: { jobId: 'job', generation, leaseId: 'a' },
+const intent = (generation = 1, jobId = 'job'): WriteIntent => ({
+  token: { jobId, generation, leaseId: 'a' },
   operationId: 'x',
 })
 const request = { jobId: 'job', owner: 'worker', ttlMs: 60_000, leaseId: 'mine' }
@@ -272,7 +272,8 @@ describeEngine('PostgreSQL, connections that fail', bench.problem, () => {
       const guard = new WriteGuard(bench.fences({ pool }))
       const hurried = new WriteGuard(bench.fences({ pool, timeoutMs: 100 }))
       const taken = await pool.connect()
-      const failures = thousand.map(() => errorOf(hurried.write(intent(), effect)))
+      // Each of its own job: those of one would wait for their turn, not for a connection.
+      const failures = thousand.map((_, n) => errorOf(hurried.write(intent(1, `${n}`), effect)))
       for (const error of await Promise.all(failures)) {
         expect(error).toMatchObject({
           code: 'store_unavailable',
