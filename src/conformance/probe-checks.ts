@@ -55,8 +55,8 @@ export const sequentialChecks: readonly ProbeCheck[] = [
   }),
   onOneJob('replays_duplicates', async (job) => {
     const first = await job.accepted(7, 'a')
-    await job.replays(first, 7)
-    await job.replays(first, 8)
+    await job.repeats(first, 7)
+    await job.repeats(first, 8)
     return 'an operation that is applied is answered again, to its sender and to the next holder'
   }),
   onOneJob('refuses_mismatch', async (job) => {

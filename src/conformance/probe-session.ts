@@ -127,12 +127,19 @@ export class ProbeJob {
     return seen
   }
 
-  /** A write that must be answered as before, marked as a replay. */
-  async replays(first: Seen, generation: number, sending?: Sending): Promise<void> {
-    const seen = await this.#settled(generation, first.operation, sending)
+  /** A write that must be known as a duplicate, and succeed. */
+  async replays(first: Seen, generation: number): Promise<Seen> {
+    const seen = await this.#settled(generation, first.operation)
     if (!seen.success || !seen.replayed) throw new Violation(`${seen.what}: it must be a replay`)
-    if (seen.status !== first.status || seen.body !== first.body) {
-      throw new Violation(`${seen.what} ${seen.body}: the first answer was ${first.body}`)
+    return seen
+  }
+
+  /** A write that must be answered as before, marked as a replay. */
+  async repeats(first: Seen, generation: number): Promise<void> {
+    const { status, body, what } = await this.replays(first, generation)
+    if (status !== first.status || body !== first.body) {
+      const answers = `got ${status} ${body}, and the first had got ${first.status} ${first.body}`
+      throw new Violation(`${what}: a replay gives the recorded answer again, but it ${answers}`)
     }
   }
 

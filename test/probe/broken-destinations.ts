@@ -192,6 +192,13 @@ class LastTokenWins extends PlainDestination {
   }
 }
 
+/** The body says what the verdict says: the second answer is another one than the first. */
+class BodyOfItsOwn extends PlainDestination {
+  override send(res: ServerResponse, answer: Answer): void {
+    super.send(res, { ...answer, body: { ...answer.body, status: answer.word } })
+  }
+}
+
 class NoVerdict extends PlainDestination {
   override send(res: ServerResponse, answer: Answer): void {
     res.setHeader = new Proxy(res.setHeader, {
@@ -243,16 +250,8 @@ export const brokenDestinations: readonly Broken[] = [
     shows: 'keeps_jobs_apart',
     make: () => new RecordKeyedWithoutJob(),
   },
-  {
-    fault: 'one fence for all jobs',
-    shows: 'keeps_jobs_apart',
-    make: () => new FenceOfAllJobs(),
-  },
-  {
-    fault: 'a fence in memory',
-    shows: 'remembers_after_restart',
-    make: () => new FenceInMemory(),
-  },
+  { fault: 'one fence for all jobs', shows: 'keeps_jobs_apart', make: () => new FenceOfAllJobs() },
+  { fault: 'a fence in memory', shows: 'remembers_after_restart', make: () => new FenceInMemory() },
   {
     fault: 'records in memory',
     shows: 'remembers_after_restart',
@@ -281,13 +280,14 @@ export const brokenDestinations: readonly Broken[] = [
     make: () => new LastTokenWins(),
   },
   {
+    fault: 'a replay with a body of its own',
+    shows: 'replays_duplicates',
+    make: () => new BodyOfItsOwn(),
+  },
+  {
     fault: 'no verdict on its answers',
     shows: 'proves_that_it_fences',
     make: () => new NoVerdict(),
   },
-  {
-    fault: 'a status of its own',
-    shows: 'spells_refusals',
-    make: () => new StatusOfItsOwn(),
-  },
+  { fault: 'a status of its own', shows: 'spells_refusals', make: () => new StatusOfItsOwn() },
 ]

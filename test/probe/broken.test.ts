@@ -33,6 +33,19 @@ describe.each(brokenDestinations)('$fault', ({ make, shows }) => {
   })
 })
 
+describe('a replay with a body of its own', () => {
+  it('is all that is said of a destination that keeps to the rest', async () => {
+    const broken = brokenDestinations.find(
+      ({ fault }) => fault === 'a replay with a body of its own',
+    )
+    const findings = failing(await probed(broken?.make() ?? new PlainDestination(), true))
+    expect(findings.map(({ property }) => property)).toEqual(['replays_duplicates'])
+    expect(findings[0]?.detail).toMatch(
+      /gives the recorded answer again, but it got 201 .*replayed/,
+    )
+  })
+})
+
 describe.each(brokenDestinations.filter(({ shows }) => !needsEffects.includes(shows)))(
   '$fault, judged by its answers alone',
   ({ make, shows }) => {
