@@ -28,7 +28,8 @@ describe('the package', () => {
   })
 
   it('packs an allow-list', () => {
-    expect(packed).toEqual(['dist', 'docs', 'sql', 'CHANGELOG.md'])
+    const whole = ['dist', 'docs', 'examples', 'sql']
+    expect(packed).toEqual([...whole, 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md'])
   })
 
   it('pins its tools exactly, and installs nothing with it but structured-headers', () => {
@@ -81,14 +82,23 @@ describe('the prose', () => {
     expect(named.filter(({ script }) => !(script in scripts))).toEqual([])
   })
 
+  const links = prose.flatMap(({ path, text }) =>
+    [...text.matchAll(/\]\((?!\w+:)([^)#\s]+)(?:#[^)]*)?\)/g)].map(([, link = '']) => ({
+      path,
+      target: posix.join(posix.dirname(path), link),
+    })),
+  )
+
   it('links only to files that exist', () => {
-    const broken = prose.flatMap(({ path, text }) =>
-      [...text.matchAll(/\]\((?!\w+:)([^)#\s]+)(?:#[^)]*)?\)/g)]
-        .map(([, link = '']) => posix.join(posix.dirname(path), link))
-        .filter((target) => !existsSync(`${root}${target}`))
-        .map((target) => `${path} links to ${target}`),
-    )
-    expect(broken).toEqual([])
+    expect(links.filter(({ target }) => !existsSync(`${root}${target}`))).toEqual([])
+  })
+
+  it('that is packed links only to what is packed', () => {
+    const always = ['README.md', 'LICENSE', 'package.json']
+    const isPacked = (path: string) => [...packed, ...always].includes(path.split('/')[0] ?? '')
+    const dead = links.filter(({ path, target }) => isPacked(path) && !isPacked(target))
+    expect(links.length).toBeGreaterThan(0)
+    expect(dead).toEqual([])
   })
 })
 
