@@ -1,14 +1,18 @@
 /**
  * Large worlds from seeds, on the real stores, guard and worker, in virtual time:
- * `npm run simulate -- [--short] [--runs N] [--from N] [--seed N] [--engine <name>]`
+ * `npm run simulate -- [--short] [--runs N] [--from N] [--engine <name>]`, or
+ * `npm run simulate -- --seed N [--history <file>] [--engine <name>]`
  *
  * Runs the seeds from `--from` (1 unless told) on: 100 000 of them, or 10 000 with `--short`. A
- * seed that breaks a rule is made short and shown. `--seed` runs one, and shows all of it. Engines
- * are sqlite, postgres, mariadb, redis; the servers are those of the tests.
+ * seed that breaks a rule is made short and shown. `--seed` runs one, and shows all of it;
+ * `--history` writes what `check:history` reads. Engines are sqlite, postgres, mariadb, redis; the
+ * servers are those of the tests.
  */
 
+import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { describeHistory } from '../test/simulation/describe-history.ts'
+import { formatHistory } from '../test/simulation/history.ts'
 import { type Engine, endLabs, engineOf } from '../test/simulation/lab.ts'
 import { inProcesses, PROCESS_FLAG, work } from '../test/simulation/pool.ts'
 import {
@@ -68,9 +72,10 @@ function report(engine: Engine, { seed, rule, message, steps, of, history }: Fai
   console.log(`  the whole of it: npm run simulate -- --engine ${engine} --seed ${seed}`)
 }
 
-async function show(engine: Engine, seed: number): Promise<boolean> {
+async function show(engine: Engine, seed: number, file?: string): Promise<boolean> {
   const { steps, history, broken, plan } = await simulateSeed(seed, engine)
   await endLabs()
+  if (file !== undefined) writeFileSync(file, formatHistory(history))
   console.log(JSON.stringify(plan, undefined, 2))
   console.log(`${steps.join('\n')}\n${describeHistory(history).join('\n')}`)
   for (const { rule, message } of broken) console.log(`VIOLATED ${rule}: ${message}`)
@@ -96,6 +101,7 @@ if (process.argv.includes(PROCESS_FLAG)) {
       runs: text,
       from: text,
       seed: text,
+      history: text,
     },
   })
   const runs = count('runs', values.runs, values.short ? 10_000 : 100_000)
@@ -103,6 +109,6 @@ if (process.argv.includes(PROCESS_FLAG)) {
   const ok =
     values.seed === undefined
       ? await simulate(engine, runs, count('from', values.from, 1))
-      : await show(engine, count('seed', values.seed, 1))
+      : await show(engine, count('seed', values.seed, 1), values.history)
   process.exitCode = ok ? 0 : 1
 }

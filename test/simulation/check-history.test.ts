@@ -53,3 +53,16 @@ it('a file that is no history is told where', () => {
     stderr: '<file>: line 1: fence needs jobId, generation\n',
   })
 })
+
+it('what a seed was simulated to is judged apart from the simulation', () => {
+  const path = join(folder, 'simulated.jsonl')
+  const script = ['--import', 'tsx', 'scripts/simulate.ts', '--seed', '3', '--history', path]
+  expect(spawnSync(process.execPath, script, { cwd: root }).status).toBe(0)
+  const history = readFileSync(path, 'utf8')
+  const { status, stdout } = judged(history)
+  expect(status).toBe(0)
+  expect(stdout).toContain(`events=${history.trim().split('\n').length} `)
+  // Without what took place, what was acknowledged is missed.
+  const lines = history.split('\n').filter((line) => !line.includes('"event":"applied"'))
+  expect(judged(lines.join('\n')).stdout).toMatch(/^acknowledged_lost: /)
+})
