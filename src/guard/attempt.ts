@@ -1,9 +1,10 @@
 /** One run of an operation that was reserved: perform it, then settle what became of it. */
 
+import { inspect } from 'node:util'
 import { AttemptSupersededError, NotAppliedError } from '../errors.ts'
 import { publishFault } from '../events.ts'
 import { encodeResult } from './codec.ts'
-import type { EffectPlan } from './effect.ts'
+import type { EffectOptions, EffectPlan } from './effect.ts'
 import type { JobKey, StoreMode } from './fence-store.ts'
 import { applied, type Outcome, refusal, reportRuling } from './outcome.ts'
 import type { Ending } from './settle.ts'
@@ -46,25 +47,45 @@ export async function performReserved<Tx, Mode extends StoreMode, R>(
   try {
     result = await runEffectCallback(plan, attempt)
   } catch (error) {
-    const proven = error instanceof NotAppliedError || plan.errorsMean === 'not_applied'
     // A proof speaks of this attempt. The earlier one, whose outcome nobody knows, may have taken
     // place, or may land all the same.
-    const status = ruling.earlier ?? (proven ? 'not_applied' : 'unknown')
+    const status = ruling.earlier ?? provenBy(plan, error)
     // The caller gets his effect's own error: what the record says is told to subscribers.
-    await settleAttempt(plan, attempt, { status })
+    const settled = await settleAttempt(plan, attempt, { status })
     reportRuling('effect', plan.order, ruling, 'failed')
+    const nothing = status === 'not_applied' && settled.status !== 'superseded'
+    tellEnd(plan, nothing ? 'not_applied' : 'unknown')
     throw error
   }
   const spelled = spell(plan, attempt, result)
   const settled = await settleAttempt(plan, attempt, spelled.ending)
-  if (settled.status === 'superseded') throw settled.error
-  if (settled.status === 'failed' && plan.onUnknown === 'rerun') {
-    // The next caller will run it again: this one must not be told that it is done.
-    throw notSettled(plan, ruling, settled.error)
-  }
+  const doubt = doubtIn(plan, ruling, settled)
+  tellEnd(plan, doubt === undefined ? 'applied' : 'unknown')
+  if (doubt !== undefined) throw doubt
   reportRuling('effect', plan.order, ruling)
   if (spelled.error !== undefined) throw spelled.error
   return applied(plan.order, ruling.verdict, result)
+}
+
+/** What an error of the effect proves of the attempt that threw it. */
+export function provenBy<Tx, Mode extends StoreMode, R>(
+  plan: EffectPlan<Tx, Mode, R>,
+  error: unknown,
+): 'not_applied' | 'unknown' {
+  const proven = error instanceof NotAppliedError || plan.errorsMean === 'not_applied'
+  return proven ? 'not_applied' : 'unknown'
+}
+
+/** What `onEnded` throws, or rejects with, is a process warning: the caller gets what he would. */
+export function tellEnd<Tx, Mode extends StoreMode, R>(
+  { onEnded }: EffectPlan<Tx, Mode, R>,
+  ...ended: Parameters<NonNullable<EffectOptions<R>['onEnded']>>
+): void {
+  if (onEnded === undefined) return
+  const told = (async () => onEnded(...ended))()
+  told.catch((error: unknown) => {
+    process.emitWarning(`onEnded threw: ${inspect(error)}`, { code: 'WRITEFENCE_ON_ENDED' })
+  })
 }
 
 /**
@@ -110,6 +131,20 @@ async function settleAttempt<Tx, Mode extends StoreMode, R>(
     publishFault({ fault: 'settle_failed', ...known, error })
     return { status: 'failed', error }
   }
+}
+
+/** Why an effect that ended well is not told as done. */
+function doubtIn<Tx, Mode extends StoreMode, R>(
+  plan: EffectPlan<Tx, Mode, R>,
+  ruling: Ruling,
+  settled: Settled,
+): unknown {
+  if (settled.status === 'superseded') return settled.error
+  if (settled.status === 'failed' && plan.onUnknown === 'rerun') {
+    // The next caller will run it again: this one must not be told that it is done.
+    return notSettled(plan, ruling, settled.error)
+  }
+  return undefined
 }
 
 function notSettled<Tx, Mode extends StoreMode, R>(

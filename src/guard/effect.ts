@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { StoreUnavailableError } from '../errors.ts'
 import { publishFault } from '../events.ts'
 import type { FencingToken } from '../token.ts'
-import { type Attempt, performReserved, runEffectCallback } from './attempt.ts'
+import { type Attempt, performReserved, provenBy, runEffectCallback, tellEnd } from './attempt.ts'
 import { type Codec, encodeResult } from './codec.ts'
 import type { FenceStore, StoreMode } from './fence-store.ts'
 import { applied, type Outcome, refusal, replayed, reportRuling, unavailable } from './outcome.ts'
@@ -49,6 +49,12 @@ export interface EffectOptions<R> {
   readonly errorsMean?: 'unknown' | 'not_applied' | undefined
   /** `'proceed'` gives up the order: older operations past their deadline do not hold this back. */
   readonly afterOverdue?: 'refuse' | 'proceed' | undefined
+  /**
+   * Called where `perform` was, right before the caller gets its result or error: whether the
+   * operation took place, as far as it is known now. So also where `perform` has thrown; `applied`
+   * with an error is a result that cannot be spelled.
+   */
+  readonly onEnded?: ((ended: 'applied' | 'not_applied' | 'unknown') => void) | undefined
 }
 
 /** The effect and what is needed around it, checked. */
@@ -60,12 +66,16 @@ export interface EffectPlan<Tx, Mode extends StoreMode, R> {
   readonly deadlineMs: number
   readonly onUnknown: NonNullable<EffectOptions<R>['onUnknown']>
   readonly errorsMean: 'unknown' | 'not_applied'
+  readonly onEnded: EffectOptions<R>['onEnded']
   readonly failOpen: boolean
 }
 
 export async function runEffect<Tx, Mode extends StoreMode, R>(
   plan: EffectPlan<Tx, Mode, R>,
 ): Promise<Outcome<R>> {
+  if (plan.onEnded !== undefined && typeof plan.onEnded !== 'function') {
+    throw new TypeError('onEnded must be a function')
+  }
   const attempt: Attempt = {
     job: plan.order.job,
     operationId: plan.order.operationId ?? `unnamed-${randomUUID()}`,
@@ -159,6 +169,13 @@ async function performUnruled<Tx, Mode extends StoreMode, R>(
   attempt: Attempt,
   highestGeneration: number,
 ): Promise<Outcome<R>> {
-  const result = await runEffectCallback(plan, attempt)
+  let result: R
+  try {
+    result = await runEffectCallback(plan, attempt)
+  } catch (error) {
+    tellEnd(plan, provenBy(plan, error))
+    throw error
+  }
+  tellEnd(plan, 'applied')
   return applied(plan.order, { highestGeneration }, result)
 }

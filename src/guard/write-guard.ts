@@ -145,6 +145,7 @@ export class WriteGuard<Tx, Mode extends StoreMode> {
       deadlineMs: checkDuration('deadlineMs', deadlineMs),
       onUnknown,
       errorsMean: checkChoice('errorsMean', options.errorsMean, ['unknown', 'not_applied']),
+      onEnded: options.onEnded,
       failOpen: this.#failOpen,
     })
   }

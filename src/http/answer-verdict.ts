@@ -6,6 +6,7 @@ import {
   IDEMPOTENT_REPLAYED,
   type VerdictWord,
 } from '../wire/headers.ts'
+import { isProblemCode } from '../wire/problem.ts'
 import type { HeadChange } from './exchange.ts'
 import { isProblem } from './http-error.ts'
 
@@ -13,14 +14,25 @@ import { isProblem } from './http-error.ts'
 export class AnswerVerdict {
   readonly #enforced: boolean
   #verdict: FencingVerdict = { word: 'passed' }
+  #running = 0
 
   /** Where nothing is enforced (report mode) every answer says `passed`: it proves nothing. */
   constructor(enforced: boolean) {
     this.#enforced = enforced
   }
 
+  /** While a write runs on, what it will have done is not known. A refusal that came stands. */
   get word(): VerdictWord {
-    return this.#verdict.word
+    const { word } = this.#verdict
+    return this.#running > 0 && !isProblemCode(word) ? 'outcome_unknown' : word
+  }
+
+  /** A write or an effect has begun; returns what is called when it has ended, whichever way. */
+  begin(): () => void {
+    this.#running += 1
+    return () => {
+      this.#running -= 1
+    }
   }
 
   /** The token was let in. */
@@ -33,7 +45,7 @@ export class AnswerVerdict {
     status,
     highestGeneration,
   }: Pick<Outcome<unknown>, 'status' | 'highestGeneration'>): void {
-    const word = this.word === 'applied' ? 'applied' : status
+    const word = this.#verdict.word === 'applied' ? 'applied' : status
     this.#verdict = { word, highestGeneration }
   }
 
@@ -45,14 +57,17 @@ export class AnswerVerdict {
     this.#verdict = { word: error.code, highestGeneration: told ?? highestGeneration }
   }
 
-  /** The effect ended without proof of what happened. */
-  unknown(): void {
-    this.#verdict = { ...this.#verdict, word: 'outcome_unknown' }
+  /** What is known of an effect, whatever error it ended with. */
+  ended(ended: 'applied' | 'not_applied' | 'unknown'): void {
+    if (ended === 'not_applied') return
+    const word = ended === 'applied' ? 'applied' : 'outcome_unknown'
+    this.#verdict = { ...this.#verdict, word }
   }
 
   /** Set on every answer, over whatever a handler (one that passes on another's) has set. */
   headers(): HeadChange['headers'] {
-    const told: FencingVerdict = this.#enforced ? this.#verdict : { word: 'passed' }
+    const known: FencingVerdict = { ...this.#verdict, word: this.word }
+    const told: FencingVerdict = this.#enforced ? known : { word: 'passed' }
     return {
       [FENCING_VERDICT]: formatFencingVerdict(told),
       [IDEMPOTENT_REPLAYED]: told.word === 'replayed' ? 'true' : undefined,

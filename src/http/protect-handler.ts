@@ -14,6 +14,8 @@ import type { RequestFence } from './request-fence.ts'
 interface Run {
   hold?: Hold
   ending?: 'applied' | 'not_applied' | 'error'
+  /** What is known of it now, an earlier attempt that nobody has settled included. */
+  ended?: 'applied' | 'not_applied' | 'unknown'
 }
 
 /**
@@ -34,13 +36,16 @@ export async function protectHandler<Tx, Mode extends StoreMode, Req>(
     return runHandler(run, exchange, settings)
   }
   const { deadlineMs, onUnknown, errorsMean, afterOverdue } = settings
-  const options = { deadlineMs, onUnknown, errorsMean, afterOverdue }
+  const onEnded = (ended: NonNullable<Run['ended']>): void => {
+    run.ended = ended
+  }
+  const options = { deadlineMs, onUnknown, errorsMean, afterOverdue, onEnded }
   fence.takeOperation()
   let outcome: Outcome<unknown>
   try {
     outcome = await guard.effect(intent, perform, options)
   } catch (error) {
-    if (run.hold !== undefined) return afterRun(run.hold, run.ending, error, fence, verdict)
+    if (run.hold !== undefined) return afterRun(run.hold, run, error, fence, verdict)
     if (intent.mode !== 'report') throw error
     const { scope, token } = intent
     const { jobId, generation } = token
@@ -84,7 +89,7 @@ function endingOf<Req>(
 /** The handler has run, and the effect ended with an error: its own, or that of the settling. */
 function afterRun<Tx, Mode extends StoreMode>(
   hold: Hold,
-  ending: Run['ending'],
+  { ending, ended }: Run,
   error: unknown,
   { intent }: RequestFence<Tx, Mode>,
   verdict: AnswerVerdict,
@@ -94,7 +99,7 @@ function afterRun<Tx, Mode extends StoreMode>(
   const known = { jobId, generation, operationId }
   if (ending === undefined) {
     // It destroyed its response, or `recordable` threw: a new answer replaces what there is.
-    verdict.unknown()
+    verdict.ended('unknown')
     hold.drop()
     throw error
   }
@@ -108,7 +113,6 @@ function afterRun<Tx, Mode extends StoreMode>(
     // On record as done, without an answer that the codec can spell.
     publishFault({ fault: 'not_recorded', scope, ...known, error })
     verdict.outcome({ status: 'applied', highestGeneration: generation })
-  }
-  if (ending === 'error') verdict.unknown()
+  } else if (ended !== undefined) verdict.ended(ended)
   hold.release()
 }

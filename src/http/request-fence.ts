@@ -26,6 +26,8 @@ type EffectDefaults = Pick<
   'deadlineMs' | 'onUnknown' | 'errorsMean' | 'afterOverdue'
 >
 
+type EffectEnd = Parameters<NonNullable<EffectOptions<unknown>['onEnded']>>[0]
+
 /**
  * The guard's verbs for one request: token, operation id, fingerprint and scope are filled in.
  *
@@ -90,6 +92,7 @@ export class RequestFence<Tx, Mode extends StoreMode> extends BoundFence<Tx, Mod
       const { refusal, job, evenIfFenced } = this.#tokenless
       if (job === undefined) throw refusal
       const result = await writeUnfenced(this.guard, job, apply, { evenIfFenced })
+      call.over()
       return { status: 'applied', result, appliedGeneration: 0, highestGeneration: 0 }
     } catch (error) {
       throw call.failed(error)
@@ -124,7 +127,12 @@ export class RequestFence<Tx, Mode extends StoreMode> extends BoundFence<Tx, Mod
     try {
       const { deadlineMs, onUnknown, errorsMean, afterOverdue } = this.#defaults
       const defaults = { deadlineMs, onUnknown, errorsMean, afterOverdue } as EffectOptions<R>
-      return call.done(await super.effect(perform, { ...defaults, ...options }, override))
+      const onEnded = (ended: EffectEnd) => {
+        call.ended(ended)
+        return options?.onEnded?.(ended)
+      }
+      const given = { ...defaults, ...options, onEnded }
+      return call.done(await super.effect(perform, given, override))
     } catch (error) {
       throw call.failed(error)
     }
@@ -160,16 +168,27 @@ export class RequestFence<Tx, Mode extends StoreMode> extends BoundFence<Tx, Mod
       )
     }
     this.#taken.add(id)
+    const over = this.#verdict.begin()
+    let known: EffectEnd = 'not_applied'
     return {
+      over,
+      ended: (ended: EffectEnd): void => {
+        known = ended
+      },
       done: <R>(outcome: Outcome<R>): Outcome<R> => {
+        over()
         this.#accounted = true
         this.#verdict.outcome(outcome)
         return outcome
       },
       failed: (error: unknown): unknown => {
-        // It may be tried again within this request: nothing of it is on record.
+        over()
+        // It may be tried again within this request: the guard knows what is on record of it.
         this.#taken.delete(id)
         this.#verdict.refused(error)
+        // An effect that began may have done something, whatever its error says of others.
+        this.#verdict.ended(known)
+        if (known === 'applied') this.#accounted = true
         return withHttp(error)
       },
     }

@@ -16,7 +16,7 @@ describe('within, on an engine that answers later', () => {
     const outcome = { status: 'applied', result: 1, appliedGeneration: 7, highestGeneration: 7 }
     const { fence, verdict } = setUp(async () => outcome)
     const answer = fence.within({}, () => 1)
-    expect([fence.accounted, verdict.word]).toEqual([false, 'passed'])
+    expect([fence.accounted, verdict.word]).toEqual([false, 'outcome_unknown'])
     expect(await answer).toBe(outcome)
     expect([fence.accounted, verdict.word]).toEqual([true, 'applied'])
     expect(() => fence.within({}, () => 1)).toThrow('operation "op" is under way or done')

@@ -129,13 +129,18 @@ const effects = [
     ],
     [
       'an attempt that was superseded says applied',
-      "  if (settled.status === 'superseded') throw settled.error\n",
+      "  if (settled.status === 'superseded') return settled.error\n",
       '',
     ],
     [
       'what will be rerun is told as done',
       "if (settled.status === 'failed' && plan.onUnknown === 'rerun') {",
       'if (false) {',
+    ],
+    [
+      'a proof is told as one of the attempt before',
+      "const nothing = status === 'not_applied' && ",
+      "const nothing = provenBy(plan, error) === 'not_applied' && ",
     ],
     [
       'an unnamed effect leaves a record',

@@ -61,6 +61,7 @@ const http = [
       'if (id !== undefined && this.#taken.has(id)) {',
       'if (false) {',
     ],
+    ['what an effect did that threw is not told', '        this.#verdict.ended(known)\n', ''],
   ]),
   ...mutantsOf('src/http/protect-handler.ts', [
     [
@@ -88,10 +89,11 @@ const http = [
     ],
   ]),
   ...mutantsOf('src/http/answer-verdict.ts', [
+    ['report mode claims that it enforces', "this.#enforced ? known : { word: 'passed' }", 'known'],
     [
-      'report mode claims that it enforces',
-      "this.#enforced ? this.#verdict : { word: 'passed' }",
-      'this.#verdict',
+      'a write that runs on has passed',
+      "this.#running > 0 && !isProblemCode(word) ? 'outcome_unknown' : word",
+      'word',
     ],
   ]),
   ...mutantsOf('src/http/fence-service.ts', [
