@@ -1,4 +1,38 @@
-/** What a duration or a count among the options may be: checked at once, named in the error. */
+/** What callers pass, and what each option may be: checked at once, named in the error. */
+
+/** The names of all options of a type: `satisfies` keeps such a list in step with the type. */
+export type OptionNames<Options> = { readonly [Name in keyof Options]-?: true }
+
+/**
+ * Looks at own, enumerable names only: options may be an instance of a class.
+ * @throws TypeError for what is no object, and for a name that there is not: an option that is
+ * misspelled may be a check that is off
+ */
+export function checkOptionNames(options: unknown, names: Readonly<Record<string, true>>): void {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    const given = Array.isArray(options) ? 'an array' : options === null ? 'null' : typeof options
+    throw new TypeError(`options must be an object, not ${given}`)
+  }
+  const unknown = Object.keys(options).find((name) => !Object.hasOwn(names, name))
+  if (unknown === undefined) return
+  const known = Object.keys(names).join(', ') || 'none'
+  throw new TypeError(`there is no option ${unknown} (known: ${known})`)
+}
+
+/**
+ * Looks for methods and not for a class: users write stores of their own, and two copies of the
+ * package may be loaded.
+ * @throws TypeError that begins with what is needed
+ */
+export function checkMethods<T>(
+  needs: string,
+  value: T,
+  methods: readonly (keyof T & string)[],
+): void {
+  const missing = methods.find((name) => typeof Reflect.get(Object(value), name) !== 'function')
+  if (missing === undefined) return
+  throw new TypeError(`${needs}: what it was given has no method ${missing}`)
+}
 
 /** The longest duration that any option takes: 366 days, in milliseconds. */
 const MAX_DURATION_MS = 366 * 24 * 60 * 60 * 1000

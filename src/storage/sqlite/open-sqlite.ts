@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3'
-import { checkDuration } from '../../options.ts'
+import { checkDuration, checkOptionNames, type OptionNames } from '../../options.ts'
 
 /** How a database is opened. */
 export interface OpenSqliteOptions {
@@ -10,15 +10,23 @@ export interface OpenSqliteOptions {
   readonly busyTimeoutMs?: number | undefined
 }
 
+const NAMES = { busyTimeoutMs: true } satisfies OptionNames<OpenSqliteOptions>
+
 const OPEN_TIMEOUT_MS = 10_000
 
 /**
  * Opens a database for the stores: write-ahead log, `synchronous = FULL`, foreign keys on. The file
  * must be on a local disk of one host, since SQLite's locks and shared memory do not span hosts.
  * `':memory:'` is for tests: it ends with the handle, and its fences with it.
+ * @throws TypeError where there is no path, TypeError or RangeError naming the option
  * @throws Error of the driver where the file cannot be opened, Error where it cannot have a log
  */
 export function openSqlite(path: string, options: OpenSqliteOptions = {}): Database.Database {
+  checkOptionNames(options, NAMES)
+  // The driver makes a temporary database of nothing, whose fences would end with the process.
+  if (typeof path !== 'string' || path.trim() === '') {
+    throw new TypeError("openSqlite needs the path of a file, or ':memory:' for a test")
+  }
   const busyTimeoutMs = checkDuration('busyTimeoutMs', options.busyTimeoutMs ?? 20, 0)
   const db = new Database(path, { timeout: OPEN_TIMEOUT_MS })
   try {

@@ -20,6 +20,19 @@ function failing(error: Error, times: number) {
   }
 }
 
+describe('a database without a path', () => {
+  it.each([undefined, null, '', ' \t', 7, {}, Buffer.alloc(0)])('%j is not opened', (path) => {
+    const { pragma } = failing(new Error('opened'), 1)
+    const says = "openSqlite needs the path of a file, or ':memory:' for a test"
+    expect(() => openSqlite(path as never)).toThrow(new TypeError(says))
+    expect(pragma).not.toHaveBeenCalled()
+  })
+
+  it('is in memory where that is what is asked for', () => {
+    expect(open(':memory:').memory).toBe(true)
+  })
+})
+
 describe('a new file that several processes open at once', () => {
   const locked = new Database.SqliteError('database is locked', 'SQLITE_BUSY_RECOVERY')
 
