@@ -1,4 +1,4 @@
-import { checkDuration } from '../options.ts'
+import { checkDuration, checkOptionNames, type OptionNames } from '../options.ts'
 import { sequentialChecks } from './probe-checks.ts'
 import type { ProbeRequest } from './probe-http.ts'
 import { raceChecks } from './probe-race-checks.ts'
@@ -33,6 +33,15 @@ export interface ProbeOptions {
   /** How long one answer is waited for, in milliseconds; 10 000 unless told. */
   readonly timeoutMs?: number | undefined
 }
+
+const NAMES = {
+  baseUrl: true,
+  write: true,
+  newJob: true,
+  effects: true,
+  restart: true,
+  timeoutMs: true,
+} satisfies OptionNames<ProbeOptions>
 
 /** What the probe looks at. */
 export type ProbeProperty =
@@ -78,6 +87,7 @@ export interface ProbeCheck {
  * @throws TypeError or RangeError naming the option
  */
 export async function probeDestination(options: ProbeOptions): Promise<ProbeFinding[]> {
+  checkOptionNames(options, NAMES)
   const timeoutMs = checkDuration('timeoutMs', options.timeoutMs ?? 10_000)
   if (!URL.canParse(String(options.baseUrl))) throw new TypeError('baseUrl must be a URL')
   if (typeof options.write !== 'function') throw new TypeError('write must be a function')

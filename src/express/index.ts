@@ -8,6 +8,7 @@ import { Fencing } from '../http/fencing.ts'
 import type { FencingOptions } from '../http/fencing-options.ts'
 import { problemAnswer } from '../http/http-error.ts'
 import type { RequestFence } from '../http/request-fence.ts'
+import { checkOptionNames } from '../options.ts'
 import { ResponseHold } from './capture.ts'
 import { bodyOf, type ExpressRequest } from './request.ts'
 import { beforeHead, send } from './response.ts'
@@ -56,14 +57,14 @@ export function fencing<Tx, Mode extends StoreMode, Req extends IncomingMessage 
 
 /**
  * The error handler that answers refusals as problem details (RFC 9457). Mount it after the routes;
- * errors that are not the guard's, or that come after the head was sent, are passed on.
+ * errors that are not the guard's, or that come after the head was sent, are passed on. There are
+ * no options.
+ * @throws TypeError for any: `app.use(fencingErrors)`, not called, would answer nothing
  */
-export function fencingErrors(): (
-  error: unknown,
-  req: IncomingMessage,
-  res: ServerResponse,
-  next: Next,
-) => void {
+export function fencingErrors(
+  options: Readonly<Record<string, never>> = {},
+): (error: unknown, req: IncomingMessage, res: ServerResponse, next: Next) => void {
+  checkOptionNames(options, {})
   return (error, _req, res, next) => {
     const answer = res.headersSent ? undefined : problemAnswer(error)
     if (answer === undefined) next(error)

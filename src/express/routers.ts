@@ -19,7 +19,8 @@ export type Router = (
 /**
  * The lease service below the path where it is mounted: `app.use(leaseRoutes(store, …))`. It parses
  * its own JSON, up to 64 KiB, and takes what a parser before it has made of the body.
- * @throws TypeError where there is no `authorize`; `'none'` lets everybody call everything
+ * @throws TypeError where there is no store, an unknown option, or no `authorize`; `'none'` lets
+ * everybody call everything
  */
 export function leaseRoutes<Req extends IncomingMessage = ExpressRequest>(
   store: LeaseStore,
@@ -31,7 +32,8 @@ export function leaseRoutes<Req extends IncomingMessage = ExpressRequest>(
 /**
  * The fence service below the path where it is mounted: `app.use(fenceRoutes(guard, …))`. Give it
  * the `scope` that the routes have which write.
- * @throws TypeError where there is no `authorize`; `'none'` lets everybody call everything
+ * @throws TypeError where there is no guard, an unknown option, or no `authorize`; `'none'` lets
+ * everybody call everything
  */
 export function fenceRoutes<
   Tx,

@@ -4,6 +4,7 @@ import { RequestRefusedError } from '../errors.ts'
 import type { FenceState } from '../guard/fence-state.ts'
 import type { StoreMode } from '../guard/fence-store.ts'
 import type { WriteGuard } from '../guard/write-guard.ts'
+import { checkMethods, type OptionNames } from '../options.ts'
 import type { FencingToken } from '../token.ts'
 import { type FenceCall, readFenceCall } from '../wire/fence-messages.ts'
 import {
@@ -31,16 +32,20 @@ export interface FenceServiceOptions<Req> extends Pick<FencingOptions<Req>, 'sco
   readonly authorize: Authorize<Req, FenceServiceCall>
 }
 
+const NAMES = { authorize: true, scope: true } satisfies OptionNames<FenceServiceOptions<unknown>>
+const GUARD_METHODS = ['advance', 'seal', 'inspect'] as const
+
 /**
  * `POST /fences/:jobId/advance | seal` with a Fencing-Token, `GET /fences/:jobId`: 200 with the
  * state of the fence as JSON, 404 where none is known; refusals are problems.
- * @throws TypeError where there is no `authorize`
+ * @throws TypeError where there is no guard or no `authorize`, and for an unknown option
  */
 export function fenceService<Tx, Mode extends StoreMode, Req>(
   guard: WriteGuard<Tx, Mode>,
   options: FenceServiceOptions<Req>,
 ): Service<Req> {
-  const authorize = checkAuthorize(options)
+  checkMethods('fenceRoutes needs a WriteGuard', guard, GUARD_METHODS)
+  const authorize = checkAuthorize(options, NAMES)
   return ({ request, method, target, rawHeaders }) =>
     answering(async () => {
       const call = readFenceCall({ method, target })

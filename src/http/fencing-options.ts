@@ -1,5 +1,11 @@
 import type { EffectOptions } from '../guard/effect.ts'
-import { checkChoice, checkCount, checkDuration } from '../options.ts'
+import {
+  checkChoice,
+  checkCount,
+  checkDuration,
+  checkOptionNames,
+  type OptionNames,
+} from '../options.ts'
 import { checkScope, type FencingToken } from '../token.ts'
 
 /** A value, or a promise of it. */
@@ -88,25 +94,25 @@ export type FencingSettings<Req> = Omit<FencingOptions<Req>, Defaulted> & {
 }
 
 const HOOKS = ['jobId', 'verifyToken', 'recordable'] as const
-const KNOWN: readonly string[] = [
-  ...HOOKS,
-  'protect',
-  'mode',
-  'scope',
-  'requireOperationId',
-  'fingerprint',
-  'errorsMean',
-  'deadlineMs',
-  'onUnknown',
-  'afterOverdue',
-  'maxBodyBytes',
-]
+const NAMES = {
+  protect: true,
+  mode: true,
+  scope: true,
+  jobId: true,
+  verifyToken: true,
+  requireOperationId: true,
+  fingerprint: true,
+  recordable: true,
+  errorsMean: true,
+  deadlineMs: true,
+  onUnknown: true,
+  afterOverdue: true,
+  maxBodyBytes: true,
+} satisfies OptionNames<FencingOptions<unknown>>
 
-/** @throws TypeError or RangeError naming the option; an unknown one may be a check that is off */
+/** @throws TypeError or RangeError naming the option */
 export function checkFencingOptions<Req>(options: FencingOptions<Req>): FencingSettings<Req> {
-  for (const name of Object.keys(options)) {
-    if (!KNOWN.includes(name)) throw new TypeError(`there is no option ${name}`)
-  }
+  checkOptionNames(options, NAMES)
   for (const name of HOOKS) mustBeFunction(name, options[name])
   const { scope, fingerprint, onUnknown, requireOperationId = true } = options
   if (typeof scope !== 'function') checkScope(scope)

@@ -1,5 +1,6 @@
 import type { StoreMode } from '../guard/fence-store.ts'
 import type { WriteGuard } from '../guard/write-guard.ts'
+import { checkMethods } from '../options.ts'
 import { AnswerVerdict } from './answer-verdict.ts'
 import type { Exchange } from './exchange.ts'
 import {
@@ -13,6 +14,8 @@ import { protectHandler } from './protect-handler.ts'
 import { insteadOfUnguarded } from './protect-write.ts'
 import { RequestFence } from './request-fence.ts'
 
+const GUARD_METHODS = ['write', 'within', 'effect', 'judge', 'advance', 'seal', 'inspect'] as const
+
 /** A guard on a route, whatever the framework: takes exchanges, knows the fence of each request. */
 export class Fencing<Tx, Mode extends StoreMode, Req extends object> {
   readonly #guard: WriteGuard<Tx, Mode>
@@ -21,9 +24,9 @@ export class Fencing<Tx, Mode extends StoreMode, Req extends object> {
   // Of this guard and route alone: no header, and no other guard, can put anything here.
   readonly #fences = new WeakMap<object, RequestFence<Tx, Mode>>()
 
-  /** @throws TypeError or RangeError naming the option that is not valid */
+  /** @throws TypeError or RangeError naming what is wrong with the guard or the options */
   constructor(guard: WriteGuard<Tx, Mode>, options: FencingOptions<Req>) {
-    if (typeof guard?.effect !== 'function') throw new TypeError('fencing needs a WriteGuard')
+    checkMethods('fencing needs a WriteGuard', guard, GUARD_METHODS)
     this.#guard = guard
     this.#settings = checkFencingOptions(options)
     this.#gate = new Gate(guard, this.#settings)

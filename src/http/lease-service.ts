@@ -1,6 +1,7 @@
 /** The lease service: the port of a lease store over HTTP. */
 
 import type { LeaseStore } from '../lease/lease-store.ts'
+import { checkMethods, type OptionNames } from '../options.ts'
 import {
   type LeaseCall,
   type LeaseValue,
@@ -19,17 +20,32 @@ export interface LeaseServiceOptions<Req> {
   readonly authorize: Authorize<Req, LeaseCall>
 }
 
+const NAMES = { authorize: true } satisfies OptionNames<LeaseServiceOptions<unknown>>
+const STORE_METHODS = [
+  'claim',
+  'renew',
+  'complete',
+  'release',
+  'get',
+  'list',
+  'raise',
+  'forceRelease',
+  'reopen',
+  'prune',
+] as const
+
 /**
  * `POST /leases/:jobId/claim | renew | complete | release`, `GET /leases/:jobId`, and the calls of
  * operators. 201 claimed, 200 done, 409 held (with Retry-After) or completed, 412 lost, 404 unknown
  * job, each with the store's answer as JSON; refusals are problems.
- * @throws TypeError where there is no `authorize`
+ * @throws TypeError where there is no store or no `authorize`, and for an unknown option
  */
 export function leaseService<Req>(
   store: LeaseStore,
   options: LeaseServiceOptions<Req>,
 ): Service<Req> {
-  const authorize = checkAuthorize(options)
+  checkMethods('leaseRoutes needs a lease store', store, STORE_METHODS)
+  const authorize = checkAuthorize(options, NAMES)
   return ({ request, method, target, json }) =>
     answering(async () => {
       if (!isRoute(method, target)) return undefined

@@ -1,6 +1,7 @@
 /** What the services have in common: who may call, what is read, how it is answered. */
 
 import { RequestRefusedError } from '../errors.ts'
+import { checkOptionNames } from '../options.ts'
 import type { WireAnswer } from '../wire/message.ts'
 import type { Answer } from './exchange.ts'
 import type { Awaitable } from './fencing-options.ts'
@@ -27,10 +28,12 @@ export type Service<Req> = (request: ServiceRequest<Req>) => Promise<Answer | un
  */
 export type Authorize<Req, Call> = 'none' | ((request: Req, call: Call) => Awaitable<boolean>)
 
-/** @throws TypeError where there is no `authorize` */
+/** @throws TypeError where there is no `authorize`, and for an option that there is not */
 export function checkAuthorize<Req, Call>(
   options: { readonly authorize: Authorize<Req, Call> } | undefined,
+  names: Readonly<Record<string, true>>,
 ): (request: Req, call: Call) => Promise<void> {
+  checkOptionNames(options ?? {}, names)
   const authorize = options?.authorize
   if (authorize === 'none') return async () => {}
   if (typeof authorize !== 'function') {

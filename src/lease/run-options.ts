@@ -1,7 +1,7 @@
 /** What a run takes, checked at once, with defaults that follow from the ttl. */
 
 import type { LeaseEvent } from '../events.ts'
-import { checkChoice, checkDuration } from '../options.ts'
+import { checkChoice, checkDuration, checkOptionNames, type OptionNames } from '../options.ts'
 import { checkId } from '../token.ts'
 import type { Fetch } from './lease-fetch.ts'
 import type { Destination } from './takeover.ts'
@@ -61,32 +61,28 @@ export type RunPlan = ReturnType<typeof checkRunOptions>
 const LONGEST_RENEWAL_MS = 15 * 60 * 1000
 const LONGEST_REQUEST_MS = 10_000
 
-const KNOWN: readonly string[] = [
-  'jobId',
-  'owner',
-  'ttlMs',
-  'signal',
-  'destinations',
-  'settle',
-  'onEvent',
-  'fetch',
-  'marginMs',
-  'renewEveryMs',
-  'claimTimeoutMs',
-  'requestTimeoutMs',
-  'settleTimeoutMs',
-  'takeoverTimeoutMs',
-  'graceMs',
-  'retryForMs',
-] satisfies readonly (keyof RunOptions)[]
+const NAMES = {
+  jobId: true,
+  owner: true,
+  ttlMs: true,
+  signal: true,
+  destinations: true,
+  settle: true,
+  onEvent: true,
+  fetch: true,
+  marginMs: true,
+  renewEveryMs: true,
+  claimTimeoutMs: true,
+  requestTimeoutMs: true,
+  settleTimeoutMs: true,
+  takeoverTimeoutMs: true,
+  graceMs: true,
+  retryForMs: true,
+} satisfies OptionNames<RunOptions>
 
 /** @throws TypeError or RangeError naming the option */
 export function checkRunOptions(options: RunOptions) {
-  if (typeof options !== 'object' || options === null) throw new TypeError('options are required')
-  for (const name of Object.keys(options)) {
-    // One that is misspelled may be a check that is off.
-    if (!KNOWN.includes(name)) throw new TypeError(`there is no option ${name}`)
-  }
+  checkOptionNames(options, NAMES)
   const { signal, destinations = [], onEvent, fetch } = options
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new TypeError('signal must be an AbortSignal')

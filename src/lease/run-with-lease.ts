@@ -1,4 +1,5 @@
 import { type LostReason, StoreUnavailableError, WriteRefusedError } from '../errors.ts'
+import { checkMethods } from '../options.ts'
 import { Deadline, elapsedMs, type Instant, instant } from './deadline.ts'
 import { startHeartbeat, watchDeadline } from './heartbeat.ts'
 import { type HeldLease, heldLease } from './held-lease.ts'
@@ -19,7 +20,11 @@ export type RunOutcome<R> =
   | { readonly status: 'held'; readonly retryAfterMs: number }
   /** Nothing to do: the job was completed before, or its destinations are sealed and it is now. */
   | { readonly status: 'already_completed' }
-  /** The lease was lost; `error` is what the handler threw, or what kept us from the store. */
+  /**
+   * The lease was lost. `error` is what the handler or a destination threw, or what kept us from
+   * the store; absent where nothing was thrown but the `LeaseLostError` of this very loss (as by
+   * `assertHeld`, `lease.fetch` and `lease.signal`), which says no more than `reason`.
+   */
   | { readonly status: 'lost'; readonly reason: LostReason; readonly error?: unknown }
   /** `signal` asked to stop: the handler has settled, the job was given back. */
   | { readonly status: 'stopped' }
@@ -32,6 +37,8 @@ type Ending<R> =
   | { readonly kind: 'sealed' }
   /** Lost or stopped before the handler began. */
   | { readonly kind: 'not_begun' }
+
+const STORE_METHODS = ['claim', 'renew', 'complete', 'release'] as const
 
 interface Run {
   readonly store: LeaseStore
@@ -47,14 +54,14 @@ interface Run {
  * aborts; the run always waits for the handler to settle, and only then gives the job back.
  *
  * What the handler throws is rethrown once the job is given back, except that
- * - after a loss the outcome is `lost`, and has the error;
+ * - after a loss the outcome is `lost`, and has the error, unless that is the loss itself;
  * - after a stop the abort itself (the signal's reason, or an `AbortError`) is not an error;
  * - `stale` or `conflict` for this very token is a loss (`fenced`);
  * - `sealed` for this very token means that an earlier generation had ended the job (rule 16):
  *   with `settle: 'complete'` the job is completed and the outcome is `already_completed`, as it
  *   is, without running the handler, where all `destinations` are sealed.
  *
- * @throws TypeError or RangeError naming the option, before anything is sent
+ * @throws TypeError or RangeError naming the store or the option, before anything is sent
  * @throws StoreUnavailableError where the store cannot be reached to claim
  * @throws WriteRefusedError where a destination cannot be taken over: `in_flight` or
  * `outcome_unknown` for older operations that do not end, or what the destination answers
@@ -64,6 +71,7 @@ export async function runWithLease<R>(
   options: RunOptions,
   handler: (lease: HeldLease) => R | Promise<R>,
 ): Promise<RunOutcome<R>> {
+  checkMethods('runWithLease needs a lease store', store, STORE_METHODS)
   const plan = checkRunOptions(options)
   if (typeof handler !== 'function') throw new TypeError('handler must be a function')
   const { jobId, owner, onEvent } = plan

@@ -60,7 +60,9 @@ describe('the options of fencing', () => {
     expect(make({ jobId: 'job' })).toThrow('jobId must be a function')
     expect(make({ fingerprint: true })).toThrow('fingerprint (if not false) must be a function')
     expect(make({ requireOperationId: 1 })).toThrow('requireOperationId must be true or false')
-    expect(make({ verifytoken: () => true })).toThrow('there is no option verifytoken')
+    expect(make({ verifytoken: () => true })).toThrow(
+      'there is no option verifytoken (known: protect, mode, ',
+    )
   })
 
   it('may all be left out, or be undefined', () => {
@@ -72,7 +74,7 @@ describe('the options of fencing', () => {
   })
 
   it.each([undefined, null, {}, 'guard'])('without a guard (%j) there is no guarding', (guard) => {
-    const says = new TypeError('fencing needs a WriteGuard')
-    expect(() => fencing(guard as never)).toThrow(says)
+    const says = 'fencing needs a WriteGuard: what it was given has no method write'
+    expect(() => fencing(guard as never)).toThrow(new TypeError(says))
   })
 })

@@ -3,18 +3,18 @@ import { checkAuthorize, jsonAnswer } from '../../src/http/service.ts'
 
 describe('who may call a service', () => {
   it("'none' lets everybody call everything", async () => {
-    await checkAuthorize({ authorize: 'none' })({}, {})
+    await checkAuthorize({ authorize: 'none' }, { authorize: true })({}, {})
   })
 
   it('a hook that throws forbids, and what it threw is the cause', async () => {
     const cause = new Error('no such user')
     const authorize = () => Promise.reject(cause)
-    const call = checkAuthorize({ authorize })({}, {})
+    const call = checkAuthorize({ authorize }, { authorize: true })({}, {})
     await expect(call).rejects.toMatchObject({ code: 'forbidden', message: 'not allowed', cause })
   })
 
   it('must be said, with advice', () => {
-    expect(() => checkAuthorize(undefined)).toThrow(
+    expect(() => checkAuthorize(undefined, { authorize: true })).toThrow(
       "authorize must be a function that says who may call what, or 'none' to let everybody",
     )
   })

@@ -1,7 +1,7 @@
 /** One remote service: requests that end in time, answers that are JSON or nothing at all. */
 
 import { StoreUnavailableError } from '../../errors.ts'
-import { checkDuration } from '../../options.ts'
+import { checkDuration, checkOptionNames, type OptionNames } from '../../options.ts'
 import { readRetryAfter, type WireRequest } from '../../wire/message.ts'
 import { type Problem, parseProblem } from '../../wire/problem.ts'
 
@@ -14,6 +14,12 @@ export interface HttpServiceOptions {
   /** How long an answer is waited for, its body included, in milliseconds; 10 000 unless told. */
   readonly timeoutMs?: number | undefined
 }
+
+const NAMES = {
+  fetch: true,
+  headers: true,
+  timeoutMs: true,
+} satisfies OptionNames<HttpServiceOptions>
 
 /** An answer of the service itself: a value of the port, or a problem. */
 export interface HttpAnswer {
@@ -33,6 +39,7 @@ export class HttpService {
 
   /** @throws TypeError or RangeError naming the option */
   constructor(baseUrl: string | URL, options: HttpServiceOptions = {}) {
+    checkOptionNames(options, NAMES)
     this.#baseUrl = checkBaseUrl(baseUrl)
     this.#timeoutMs = checkDuration(
       'timeoutMs',

@@ -1,7 +1,7 @@
 /** The part of mysql2 that the stores use, described structurally, and how values reach its SQL. */
 
 import { StoreUnavailableError } from '../../errors.ts'
-import { checkDuration } from '../../options.ts'
+import { checkDuration, checkOptionNames, type OptionNames } from '../../options.ts'
 
 /** A statement as it is sent: nothing in it is left to how the user has set up his pool. */
 export interface MysqlQuery {
@@ -61,8 +61,24 @@ export interface MysqlSettings {
   readonly tablePrefix: string
 }
 
+const LEASE_STORE = {
+  now: true,
+  timeoutMs: true,
+  database: true,
+  tablePrefix: true,
+} satisfies OptionNames<MysqlStoreOptions>
+
+const FENCE_STORE = {
+  ...LEASE_STORE,
+  effectTimeoutMs: true,
+} satisfies OptionNames<MysqlFenceStoreOptions>
+
 /** @throws TypeError or RangeError naming the option */
-export function checkMysqlOptions(options: MysqlStoreOptions): MysqlSettings {
+export function checkMysqlOptions(
+  options: MysqlStoreOptions,
+  component: 'fence' | 'lease',
+): MysqlSettings {
+  checkOptionNames(options, component === 'fence' ? FENCE_STORE : LEASE_STORE)
   const { now, timeoutMs = 5000, database, tablePrefix = 'writefence_' } = options
   if (database !== undefined && typeof database !== 'string') {
     throw new TypeError('database must be a string')

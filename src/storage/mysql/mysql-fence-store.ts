@@ -53,7 +53,7 @@ export class MysqlFenceStore<Connection extends MysqlConnection = MysqlConnectio
   /** @throws TypeError or RangeError naming what is wrong with the pool or the options */
   constructor(pool: MysqlPool<Connection>, options: MysqlFenceStoreOptions = {}) {
     checkMysqlPool(pool)
-    const settings = checkMysqlOptions(options)
+    const settings = checkMysqlOptions(options, 'fence')
     this.#effectTimeoutMs = checkDuration('effectTimeoutMs', options.effectTimeoutMs ?? 30_000)
     this.#tables = new MysqlTables(FENCE_SCHEMA, settings)
     this.#jobs = new JobTurns('MySQL', settings.timeoutMs)

@@ -39,7 +39,7 @@ export class MysqlLeaseStore extends RuledLeaseStore {
   constructor(pool: MysqlPool, options: MysqlStoreOptions = {}) {
     super()
     checkMysqlPool(pool)
-    const settings = checkMysqlOptions(options)
+    const settings = checkMysqlOptions(options, 'lease')
     this.#tables = new MysqlTables(LEASE_SCHEMA, settings)
     this.#transactions = new MysqlTransactions(pool, this.#tables, settings)
     this.#statements = new MysqlLeaseStatements(this.#tables, settings)

@@ -1,7 +1,7 @@
 /** The part of node-postgres that the stores use, described structurally; options; errors. */
 
 import { StoreUnavailableError } from '../../errors.ts'
-import { checkCount } from '../../options.ts'
+import { checkCount, type OptionNames } from '../../options.ts'
 
 /** Whatever sends one statement on one connection: a client, or a few lines over an ORM's own. */
 export interface PostgresQueryable {
@@ -39,6 +39,13 @@ export interface PostgresStoreOptions {
    */
   readonly timeoutMs?: number | undefined
 }
+
+/** The names of what both stores can be told. */
+export const STORE_OPTIONS = {
+  now: true,
+  schema: true,
+  timeoutMs: true,
+} satisfies OptionNames<PostgresStoreOptions>
 
 /** `query` of one connection, its rows typed by the statement that they come from. */
 export type Query = <Row>(text: string, values?: unknown[]) => Promise<readonly Row[]>

@@ -9,6 +9,7 @@ import type {
   UnsettledOperation,
   UnsettledQuery,
 } from '../../guard/fence-store.ts'
+import { checkOptionNames, type OptionNames } from '../../options.ts'
 import { JobTurns } from '../job-turns.ts'
 import { retry } from '../retry.ts'
 import { Turns } from '../turns.ts'
@@ -20,6 +21,7 @@ import {
   type PostgresStoreOptions,
   type Query,
   queryOf,
+  STORE_OPTIONS,
   sqlState,
   unavailable,
 } from './postgres-database.ts'
@@ -47,6 +49,11 @@ export interface PostgresFenceStoreOptions extends PostgresStoreOptions {
   readonly effectTimeoutMs?: number | undefined
 }
 
+const NAMES = {
+  ...STORE_OPTIONS,
+  effectTimeoutMs: true,
+} satisfies OptionNames<PostgresFenceStoreOptions>
+
 /**
  * The fence in the database that the effects go to: check, fence, record and effect in one READ
  * COMMITTED transaction, whatever the default isolation is, on a connection of the pool that the
@@ -71,6 +78,7 @@ export class PostgresFenceStore<Client extends PostgresQueryable = PostgresQuery
 
   /** @throws TypeError or RangeError naming the option; the database is not asked yet */
   constructor(pool: PostgresPool<Client>, options: PostgresFenceStoreOptions = {}) {
+    checkOptionNames(options, NAMES)
     this.#tables = tablesIn(options.schema)
     this.#sql = fenceSql(this.#tables)
     this.#now = options.now

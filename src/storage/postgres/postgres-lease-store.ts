@@ -1,6 +1,7 @@
 import { checkLeasePrune, checkLeaseQuery } from '../../lease/lease-arguments.ts'
 import { recordOf } from '../../lease/lease-rules.ts'
 import type { LeasePruneRequest, LeaseQuery, LeaseRecord } from '../../lease/lease-store.ts'
+import { checkOptionNames } from '../../options.ts'
 import { checkId } from '../../token.ts'
 import { retry } from '../retry.ts'
 import { type LeaseRule, RuledLeaseStore } from '../ruled-lease-store.ts'
@@ -11,6 +12,7 @@ import {
   type PostgresQueryable,
   type PostgresStoreOptions,
   type Query,
+  STORE_OPTIONS,
   unavailable,
 } from './postgres-database.ts'
 import {
@@ -39,6 +41,7 @@ export class PostgresLeaseStore extends RuledLeaseStore {
   /** @throws TypeError or RangeError naming the option; the database is not asked yet */
   constructor(pool: PostgresPool<PostgresQueryable>, options: PostgresStoreOptions = {}) {
     super()
+    checkOptionNames(options, STORE_OPTIONS)
     this.#tables = tablesIn(options.schema)
     this.#sql = leaseSql(this.#tables)
     this.#now = options.now

@@ -2,7 +2,7 @@
 
 import { performance } from 'node:perf_hooks'
 import { StoreUnavailableError } from '../../errors.ts'
-import { checkDuration } from '../../options.ts'
+import { checkDuration, checkOptionNames, type OptionNames } from '../../options.ts'
 import { RedisConnection, type RunScript, script } from './redis-connection.ts'
 import type { RedisClient, RedisStoreOptions } from './redis-database.ts'
 
@@ -41,6 +41,8 @@ function checkPrefix(value: unknown = 'writefence'): string {
   return value
 }
 
+const NAMES = { now: true, prefix: true, timeoutMs: true } satisfies OptionNames<RedisStoreOptions>
+
 /** What the two stores have in common: their keys, and their own connection. */
 export class RedisKeyspace {
   readonly #connection: RedisConnection
@@ -48,6 +50,7 @@ export class RedisKeyspace {
   readonly #component: 'fence' | 'lease'
 
   constructor(client: RedisClient, component: 'fence' | 'lease', options: RedisStoreOptions) {
+    checkOptionNames(options, NAMES)
     this.#prefix = checkPrefix(options.prefix)
     this.#component = component
     const timeoutMs = checkDuration('timeoutMs', options.timeoutMs ?? 5000)

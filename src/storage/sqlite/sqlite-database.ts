@@ -1,6 +1,7 @@
 /** The part of better-sqlite3 that the stores use, described structurally. */
 
 import { StoreUnavailableError } from '../../errors.ts'
+import { checkOptionNames, type OptionNames } from '../../options.ts'
 
 /** A prepared statement of better-sqlite3. */
 export interface SqliteStatement {
@@ -30,6 +31,17 @@ export interface SqliteStoreOptions {
   readonly busyTimeoutMs?: number | undefined
   /** Whether calls of one turn of the event loop share a commit; true unless told. */
   readonly groupCommit?: boolean | undefined
+}
+
+const NAMES = {
+  now: true,
+  busyTimeoutMs: true,
+  groupCommit: true,
+} satisfies OptionNames<SqliteStoreOptions>
+
+/** Before a store sets its tables up. @throws TypeError naming an option that there is not */
+export function checkSqliteOptions(options: SqliteStoreOptions): void {
+  checkOptionNames(options, NAMES)
 }
 
 /** Epoch milliseconds by the database's clock, read when the statement runs. */

@@ -11,6 +11,7 @@ import type {
   UnsettledQuery,
 } from '../../guard/fence-store.ts'
 import {
+  checkSqliteOptions,
   isBusy,
   isOccupied,
   type SqliteDatabase,
@@ -27,6 +28,7 @@ import { type Spoiled, SqliteWriter } from './sqlite-writer.ts'
  * IMMEDIATE transaction on the user's own handle. Calls of one turn of the event loop share it,
  * each in a savepoint of its own, and are answered after its commit.
  *
+ * @throws TypeError or RangeError naming the option
  * @throws StoreUnavailableError where the tables cannot be set up or have another version
  */
 export class SqliteFenceStore<Db extends SqliteDatabase = SqliteDatabase>
@@ -41,6 +43,7 @@ export class SqliteFenceStore<Db extends SqliteDatabase = SqliteDatabase>
   #closed = false
 
   constructor(db: Db, options: SqliteStoreOptions = {}) {
+    checkSqliteOptions(options)
     setUpSchema(db, FENCE_SCHEMA)
     warnIfLessDurable(db)
     this.#db = db

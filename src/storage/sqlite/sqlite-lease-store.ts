@@ -33,7 +33,11 @@ import type {
   RenewResult,
 } from '../../lease/lease-store.ts'
 import { checkId } from '../../token.ts'
-import type { SqliteDatabase, SqliteStoreOptions } from './sqlite-database.ts'
+import {
+  checkSqliteOptions,
+  type SqliteDatabase,
+  type SqliteStoreOptions,
+} from './sqlite-database.ts'
 import { leaseStatements, type SqliteLeaseStatements } from './sqlite-lease-statements.ts'
 import { LEASE_SCHEMA, setUpSchema, warnIfLessDurable } from './sqlite-schema.ts'
 import { SqliteWriter } from './sqlite-writer.ts'
@@ -42,6 +46,7 @@ import { SqliteWriter } from './sqlite-writer.ts'
  * Leases in SQLite. Each verb is one IMMEDIATE transaction, shared with the other calls of its turn
  * of the event loop; the time is the database's, read inside it, after the lock was won.
  *
+ * @throws TypeError or RangeError naming the option
  * @throws StoreUnavailableError where the tables cannot be set up or have another version
  */
 export class SqliteLeaseStore implements LeaseStore {
@@ -49,6 +54,7 @@ export class SqliteLeaseStore implements LeaseStore {
   readonly #statements: SqliteLeaseStatements
 
   constructor(db: SqliteDatabase, options: SqliteStoreOptions = {}) {
+    checkSqliteOptions(options)
     setUpSchema(db, LEASE_SCHEMA)
     warnIfLessDurable(db)
     this.#writer = new SqliteWriter(db, options)
