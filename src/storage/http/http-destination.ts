@@ -2,7 +2,7 @@ import type { FencingToken } from '../../token.ts'
 import { type FenceAnswer, readFenceAnswer, spellFenceCall } from '../../wire/fence-messages.ts'
 import { FENCING_TOKEN, formatFencingToken } from '../../wire/headers.ts'
 import { problemError } from '../../wire/problem.ts'
-import { HttpService, type HttpServiceOptions, unexpected } from './http-service.ts'
+import { HttpService, type HttpServiceOptions } from './http-service.ts'
 
 /** A destination in another process. Both verbs can be repeated at will. */
 export interface HttpDestination {
@@ -33,11 +33,11 @@ export function httpDestination(
     const answer = await service.send(request, { [FENCING_TOKEN]: formatFencingToken(token) })
     const { problem, retryAfterMs } = answer
     if (problem !== undefined) throw problemError(problem, token, retryAfterMs)
-    if (answer.status !== 200) throw unexpected(answer)
+    if (answer.status !== 200) throw answer.unexpected()
     try {
       return readFenceAnswer(answer.body)
     } catch (error) {
-      throw unexpected(answer, error)
+      throw answer.unexpected(error)
     }
   }
   return { advance: (token) => send('advance', token), seal: (token) => send('seal', token) }

@@ -22,12 +22,7 @@ import type {
 } from '../../lease/lease-store.ts'
 import { checkId } from '../../token.ts'
 import { type LeaseCall, leaseAnswers, spellLeaseCall } from '../../wire/lease-messages.ts'
-import {
-  HttpService,
-  type HttpServiceOptions,
-  refusedToAnswer,
-  unexpected,
-} from './http-service.ts'
+import { HttpService, type HttpServiceOptions, refusedToAnswer } from './http-service.ts'
 
 /**
  * The lease store of a service that is reached over HTTP (`leaseRoutes`); `baseUrl` is where they
@@ -110,7 +105,7 @@ export class HttpLeaseStore implements LeaseStore {
     try {
       return read(answer.body)
     } catch (error) {
-      throw unexpected(answer, error)
+      throw answer.unexpected(error)
     }
   }
 }

@@ -28,6 +28,8 @@ export interface HttpAnswer {
   readonly problem: Problem | undefined
   /** From `Retry-After`, where it is given in seconds. */
   readonly retryAfterMs: number | undefined
+  /** The error where it turns out to be none of the service's. */
+  unexpected(cause?: unknown): StoreUnavailableError
 }
 
 export class HttpService {
@@ -66,7 +68,7 @@ export class HttpService {
     } catch (error) {
       if (error instanceof StoreUnavailableError) throw error
       const cause = ending.signal.aborted ? ending.signal.reason : error
-      throw new StoreUnavailableError(`cannot reach ${this.#baseUrl}`, { cause })
+      throw new StoreUnavailableError(`cannot reach ${shown(this.#baseUrl)}`, { cause })
     } finally {
       clearTimeout(timer)
       this.#underWay.delete(ending)
@@ -80,13 +82,15 @@ export class HttpService {
   }
 
   async #exchange(
-    { method, target, body }: WireRequest,
+    request: WireRequest,
     headers: Record<string, string>,
     signal: AbortSignal,
   ): Promise<HttpAnswer> {
+    const { method, target, body } = request
+    const url = this.#baseUrl + target
     const json = body === undefined ? {} : { 'content-type': 'application/json' }
     const send = this.#options.fetch ?? globalThis.fetch
-    const response = await send(this.#baseUrl + target, {
+    const response = await send(url, {
       method,
       headers: { accept: 'application/json', ...json, ...this.#options.headers, ...headers },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -96,12 +100,14 @@ export class HttpService {
     })
     const text = await response.text()
     const problem = parseProblem(response.headers.get('content-type'), text)
-    if (problem === undefined && response.status >= 500) throw unexpected(response)
-    return {
-      status: response.status,
-      body: parseJson(text, response),
-      problem,
-      retryAfterMs: readRetryAfter(response.headers),
+    const { status } = response
+    const unexpected = (cause?: unknown) => notTheService(request, url, status, cause)
+    if (problem === undefined && status >= 500) throw unexpected()
+    try {
+      const retryAfterMs = readRetryAfter(response.headers)
+      return { status, body: JSON.parse(text), problem, retryAfterMs, unexpected }
+    } catch (error) {
+      throw unexpected(error)
     }
   }
 }
@@ -113,20 +119,28 @@ export function refusedToAnswer(problem: Problem): StoreUnavailableError {
   return new StoreUnavailableError(what, { retryable })
 }
 
-export function unexpected(
-  response: { readonly status: number },
-  cause?: unknown,
+/** Whoever answered: mostly a base URL that is wrong, or routes that nobody has mounted. */
+function notTheService(
+  { method, target }: WireRequest,
+  url: string,
+  status: number,
+  cause: unknown,
 ): StoreUnavailableError {
-  const what = `an answer that is none of the service's (status ${response.status})`
-  return new StoreUnavailableError(what, { cause })
+  const [routes, path] = target.startsWith('/fences/')
+    ? ['fenceRoutes', '/fences']
+    : ['leaseRoutes', '/leases']
+  const hint =
+    status === 404 || status === 405
+      ? `: are ${routes} mounted there, and is the base URL without ${path}?`
+      : ''
+  const what = `an answer that is none of the service's (status ${status})`
+  return new StoreUnavailableError(`${method} ${shown(url)}: ${what}${hint}`, { cause })
 }
 
-function parseJson(text: string, response: Response): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    throw unexpected(response, error)
-  }
+/** A URL as a message may tell it: its credentials and its query are nobody's business. */
+function shown(url: string): string {
+  const { origin, pathname } = new URL(url)
+  return origin + pathname
 }
 
 function checkBaseUrl(baseUrl: unknown): string {

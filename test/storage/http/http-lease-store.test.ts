@@ -137,6 +137,38 @@ describe('HttpLeaseStore', () => {
     expect(sent).toHaveLength(1)
   })
 
+  it.each([404, 405])('says where it asked, and what may be wrong there (%i)', async (status) => {
+    const cannot = () => new Response('Cannot POST', { status })
+    const { options } = service(async () => cannot())
+    const base = 'https://user:secret@store.example/api/leases'
+    const claims = new HttpLeaseStore(base, options).claim(request)
+    const none = `an answer that is none of the service's (status ${status})`
+    await expect(claims).rejects.toThrow(
+      `POST https://store.example/api/leases/leases/j/claim: ${none}:` +
+        ' are leaseRoutes mounted there, and is the base URL without /leases?',
+    )
+    const lists = new HttpLeaseStore(BASE, options).list({ owner: 'secret' })
+    await expect(lists).rejects.toThrow(`GET ${BASE}/leases: ${none}: are leaseRoutes`)
+    const advances = httpDestination(BASE, options).advance(token)
+    await expect(advances).rejects.toThrow(
+      `POST ${BASE}/fences/a%2Fb/advance: ${none}:` +
+        ' are fenceRoutes mounted there, and is the base URL without /fences?',
+    )
+  })
+
+  it('says where it asked without a guess, and without credentials', async () => {
+    const { store } = storeThat(json(200, { ok: true }))
+    const error = await store.claim(request).catch((reason: unknown) => reason)
+    expect(error).toMatchObject({
+      message: `POST ${BASE}/leases/j/claim: an answer that is none of the service's (status 200)`,
+    })
+    const { options } = service(new TypeError('fetch failed'))
+    const away = new HttpLeaseStore('https://user:secret@store.example/api', options).get('j')
+    await expect(away).rejects.toMatchObject({
+      message: 'cannot reach https://store.example/api',
+    })
+  })
+
   it('a renewal is of the lease that was asked for', async () => {
     for (const other of [{ generation: 8 }, { leaseId: 'x' }, { jobId: 'k' }, { ttlMs: 5 }]) {
       const answer = { status: 'renewed', lapsed: false, lease: { ...lease, ...other } }
