@@ -36,6 +36,7 @@ export interface LeaseFetchInit extends RequestInit {
   /**
    * How long one try waits for the head of its answer, in milliseconds; 30 s unless told. It is
    * then sent again, as after any failure of the network. Above what the handler there may take.
+   * A refusal is read here, and goes by its head where its body takes longer.
    */
   readonly timeoutMs?: number | undefined
 }
@@ -135,15 +136,23 @@ async function prepare(
 }
 
 async function tryOnce(holding: Holding, send: Fetch, request: Prepared): Promise<Try> {
+  const { signal, timeoutMs } = request
+  const late = new AbortController()
+  const giveUp = () => late.abort(new DOMException(`no answer in ${timeoutMs} ms`, 'TimeoutError'))
+  const timer = later(giveUp, timeoutMs)
   let response: Response
   let error: WriteRefusedError | StoreUnavailableError | undefined
   try {
-    response = await sendWithin(request, send)
-    error = await refusalIn(response, holding, request)
+    const ends = AbortSignal.any([signal, late.signal])
+    response = await send(request.url, { ...request.init, signal: ends })
+    error = await refusalIn(response, holding, request, late.signal)
   } catch (failure) {
-    if (request.signal.aborted) throw request.signal.reason
+    if (signal.aborted) throw signal.reason
     // Whether it arrived is not known: under the same operation id it can be sent again.
     return { error: failure, again: true }
+  } finally {
+    // The body of an answer that is the caller's may take its time.
+    clearTimeout(timer)
   }
   if (error === undefined) {
     return { response, again: GATEWAY.includes(response.status) && !hasVerdict(response) }
@@ -153,26 +162,15 @@ async function tryOnce(holding: Holding, send: Fetch, request: Prepared): Promis
   return { error, again: error.retryable || harmless }
 }
 
-/** One sending, given up where no head of an answer comes; its body may take its time. */
-async function sendWithin({ url, init, signal, timeoutMs }: Prepared, send: Fetch) {
-  const late = new AbortController()
-  const giveUp = () => late.abort(new DOMException(`no answer in ${timeoutMs} ms`, 'TimeoutError'))
-  const timer = later(giveUp, timeoutMs)
-  try {
-    return await send(url, { ...init, signal: AbortSignal.any([signal, late.signal]) })
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
 /**
  * The refusal that an answer carries. The verdict in its header decides, not the body: HEAD has
- * none, and the application may have problems of its own under the same names.
+ * none, it may break off, and the application may have problems of its own under the same names.
  */
 async function refusalIn(
   response: Response,
   { lease }: Holding,
-  { operationId }: Prepared,
+  { operationId, signal }: Prepared,
+  late: AbortSignal,
 ): Promise<WriteRefusedError | StoreUnavailableError | undefined> {
   const verdict = parseFencingVerdict(response.headers.get(FENCING_VERDICT))
   if (verdict === undefined) return undefined
@@ -181,11 +179,25 @@ async function refusalIn(
   const { jobId, generation } = lease
   const sent = { jobId, generation, operationId, highestGeneration }
   const waitMs = readRetryAfter(response.headers)
-  const problem = parseProblem(response.headers.get('Content-Type'), await response.text())
+  const text = await textBefore(late, response).catch(() => {
+    signal.throwIfAborted()
+    return ''
+  })
+  const problem = parseProblem(response.headers.get('Content-Type'), text)
   if (problem?.code === word) return problemError(problem, sent, waitMs)
   return word === 'store_unavailable'
     ? new StoreUnavailableError('the destination cannot reach its store')
     : new WriteRefusedError(word, { ...sent, retryAfterMs: waitMs })
+}
+
+/** Not left to `fetch`: one that is passed in may not end what it reads when it is told to. */
+function textBefore(late: AbortSignal, response: Response): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const giveUp = () => reject(late.reason)
+    if (late.aborted) giveUp()
+    late.addEventListener('abort', giveUp)
+    response.text().then(resolve, reject)
+  })
 }
 
 function hasVerdict(response: Response): boolean {

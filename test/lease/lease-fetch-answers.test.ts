@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { describe, expect, it } from 'vitest'
 import { LeaseLostError, StoreUnavailableError, WriteRefusedError } from 'writefence'
-import { APPLIED, fetching, ok, PLACE, POST, refusal } from './fetch-bench.ts'
+import { type Answer, APPLIED, fetching, ok, PLACE, POST, refusal } from './fetch-bench.ts'
 import { runBench } from './run-bench.ts'
 
 const bench = runBench()
@@ -145,6 +145,95 @@ describe('what lease.fetch makes of an answer', () => {
       },
       { jobId: 'k' },
     )
+  })
+})
+
+describe('a refusal whose body does not come', () => {
+  const begun = (status: number, code: string, headers = {}) => {
+    const head = refusal(status, code, {}, headers)
+    let source: ReadableStreamDefaultController | undefined
+    const body = new ReadableStream({
+      start(controller) {
+        source = controller
+        controller.enqueue(new TextEncoder().encode('{"code":'))
+      },
+    })
+    const response = new Response(body, { status, headers: head.headers })
+    return { response, breakOff: () => source?.error(new TypeError('terminated')) }
+  }
+
+  it('goes by its head once its time is up', async () => {
+    const { sent, outcome } = await fetching(
+      bench,
+      [() => begun(412, 'sealed').response],
+      async (lease) => {
+        const at = Date.now()
+        const error = lease.fetch(PLACE, { ...POST, timeoutMs: 1_000 })
+        await expect(error).rejects.toMatchObject({ code: 'sealed', highestGeneration: 9 })
+        return Date.now() - at
+      },
+    )
+    expect(sent).toHaveLength(1)
+    expect(outcome).toMatchObject({ value: 1_000 })
+  })
+
+  it('is asked again where its head says so, and as late as it says', async () => {
+    const busy = () => begun(409, 'in_flight', { 'Retry-After': '3' }).response
+    const { sent } = await fetching(bench, [busy, ok()], async (lease) => {
+      expect((await lease.fetch(PLACE, { ...POST, timeoutMs: 1_000 })).status).toBe(201)
+    })
+    expect(sent.map(({ at }) => at - (sent[0]?.at ?? 0))).toEqual([0, 4_000])
+  })
+
+  it('goes by its head where the body breaks off', async () => {
+    const cut = () => {
+      const { response, breakOff } = begun(412, 'stale')
+      setTimeout(breakOff, 100)
+      return response
+    }
+    const { sent, outcome } = await fetching(bench, [cut], (lease) => lease.fetch(PLACE, POST))
+    expect(sent).toHaveLength(1)
+    expect(outcome).toMatchObject({ status: 'lost', reason: 'fenced' })
+  })
+
+  it('of a sending that heeds no signal goes by its head as well', async () => {
+    const slow: Answer = async () => {
+      await bench.store.wait(2_000)
+      return begun(412, 'sealed').response
+    }
+    await fetching(bench, [slow], async (lease) => {
+      const error = lease.fetch(PLACE, { ...POST, timeoutMs: 1_000 })
+      await expect(error).rejects.toMatchObject({ code: 'sealed' })
+    })
+  })
+
+  it('ends with the call that is given up meanwhile, for the reason of that', async () => {
+    const reason = new Error('enough')
+    const mine = new AbortController()
+    const { response, breakOff } = begun(412, 'stale')
+    await fetching(bench, [() => response], async (lease) => {
+      const call = lease.fetch(PLACE, { ...POST, signal: mine.signal })
+      setTimeout(() => {
+        mine.abort(reason)
+        breakOff()
+      }, 1_000)
+      await expect(call).rejects.toBe(reason)
+      lease.assertHeld()
+    })
+  })
+
+  it('leaves the body of any other answer its time', async () => {
+    const { response } = begun(500, 'nonsense')
+    let signal: AbortSignal | null | undefined
+    const late: Answer = ({ init }) => {
+      signal = init.signal
+      return response
+    }
+    await fetching(bench, [late], async (lease) => {
+      await lease.fetch(PLACE, { ...POST, timeoutMs: 1_000 })
+      await bench.store.wait(5_000)
+      expect(signal?.aborted).toBe(false)
+    })
   })
 })
 

@@ -250,6 +250,13 @@ const run = [
       'if (!isProblemCode(word) || response.status !== problemStatus(word)) return undefined',
       'if (response !== undefined || !isProblemCode(word)) return undefined',
     ],
+    ['a refusal without an end is waited for', "    late.addEventListener('abort', giveUp)\n", ''],
+    [
+      'a refusal that breaks off is taken for none',
+      `    signal.throwIfAborted()
+    return ''`,
+      "    throw new TypeError('terminated')",
+    ],
     ['what is final is tried again', 'again: error.retryable || harmless', 'again: true'],
   ]),
 ]
