@@ -11,8 +11,9 @@ const FORGOTTEN = {
   title: 'Internal Server Error',
   status: 500,
   detail:
-    'The handler answered with success without a write through the fence. What it did is not' +
-    ' guarded: use fence.of(req).write or .effect, and await it, or say noEffect().',
+    'The handler answered with success without a write through fence.of(req) that has ended well:' +
+    ' whether what it did is guarded is not known here, and a duplicate would get this answer' +
+    ' too. Use fence.of(req).write or .effect, and await it; or say fence.of(req).noEffect().',
 }
 
 /**

@@ -62,6 +62,22 @@ describe.each(versions)("%s, protect: 'write'", (_, express) => {
       ])
     })
 
+    it('is not said to be unguarded where it went past the fence of the request', async () => {
+      const bank = destination()
+      const { send } = writeRoute(
+        express,
+        async (bound, _req, res) => {
+          const { result } = await bank.guard.write(bound.intent, bank.credit(5))
+          res.status(201).json(result)
+        },
+        {},
+        bank,
+      )
+      const answer = await send(7, 'op')
+      expect([answer.status, bank.credits()]).toEqual([500, [5]])
+      expect(answer.body.detail).toContain('whether what it did is guarded is not known here')
+    })
+
     it('is swallowed to its end: a handler that waits for its callbacks goes on', async () => {
       const heard: string[] = []
       const end = signal()
