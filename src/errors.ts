@@ -10,7 +10,9 @@ const REFUSALS = {
   stale: { retryable: false, says: 'a newer generation of the job has been seen: stop working' },
   conflict: {
     retryable: false,
-    says: 'another lease holds this generation: two lease stores, or one restored from a backup',
+    says:
+      'another lease holds this generation: two lease stores, or one restored from a backup' +
+      ' (a token without its lease counts as another holder)',
   },
   mismatch: { retryable: false, says: 'the operation id was used for a different request' },
   in_flight: { retryable: true, says: 'the operation, or an older one, is still running' },
@@ -23,7 +25,7 @@ const REFUSALS = {
 
 /** The refusals of a request that never reached a verdict. */
 const REQUEST_REFUSALS = {
-  token_required: 'send a Fencing-Token',
+  token_required: 'send a Fencing-Token, such as 7;job="import-42";lease="2f1c"',
   token_malformed: 'the Fencing-Token is not in canonical form',
   operation_id_required: 'send an Idempotency-Key',
   operation_id_malformed: 'the Idempotency-Key is not a valid operation id',

@@ -43,7 +43,8 @@ export function runnable<Tx, R, Mode extends StoreMode>(
       // It was started and will end on its own: nobody is left to hear how.
       Promise.resolve(value).catch(() => {})
       throw new TypeError(
-        'apply must not return a promise: what it awaits is not in the transaction',
+        'apply must not return a promise: what it awaits is not in the transaction,' +
+          ' and what it did after its first await is not undone, nor recorded',
       )
     }
     if (isIterator(value)) {

@@ -1,5 +1,6 @@
 import request from 'supertest'
 import { describe, expect, it } from 'vitest'
+import { parseFencingToken } from '../../src/wire/headers.ts'
 import { bearing, decisions, listening, raw, versions } from './harness.ts'
 import { guardedRoute, type Options } from './routes.ts'
 
@@ -60,6 +61,12 @@ describe.each(versions)('%s, the way in', (_, express) => {
         expect(runs()).toBe(0)
         expect(await guard.inspect('job')).toBeUndefined()
         expect(seen).toEqual([{ verb: 'request', decision: code, scope: '' }])
+      })
+
+      it('who sends no token is shown one that can be read', async () => {
+        const { detail } = (await setUp().send({ 'Idempotency-Key': 'op' })).body
+        const [, example = ''] = /^send a Fencing-Token, such as (\S+)$/.exec(detail) ?? []
+        expect(parseFencingToken(example)).toMatchObject({ generation: 7, jobId: 'import-42' })
       })
 
       it.each([

@@ -78,6 +78,7 @@ describe.each(versions)("%s, protect: 'write'", (_, express) => {
       .send({ amount: 1 })
     expect([other.status, other.body.code]).toEqual([409, 'conflict'])
     expect(JSON.stringify(other.body)).not.toContain('lease-7')
+    expect(other.body.detail).toContain('(a token without its lease counts as another holder)')
     expect(seen.map(({ fault }) => fault)).toEqual(['conflict'])
     expect(credits()).toEqual([5])
   })
