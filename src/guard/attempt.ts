@@ -63,7 +63,7 @@ export async function performReserved<Tx, Mode extends StoreMode, R>(
   tellEnd(plan, doubt === undefined ? 'applied' : 'unknown')
   if (doubt !== undefined) throw doubt
   reportRuling('effect', plan.order, ruling)
-  if (spelled.error !== undefined) throw spelled.error
+  if ('error' in spelled) throw withoutResult(spelled.error, settled)
   return applied(plan.order, ruling.verdict, result)
 }
 
@@ -105,6 +105,13 @@ function spell<Tx, Mode extends StoreMode, R>(
   } catch (error) {
     return { ending: { status: 'applied', generation, result: undefined }, error }
   }
+}
+
+/** Misuse that shows only once the effect has taken place: its error must not hide that. */
+function withoutResult(cause: unknown, { status }: Settled): TypeError {
+  const says = cause instanceof Error ? cause.message : String(cause)
+  const record = status === 'settled' ? 'is recorded without a result' : 'could not be recorded'
+  return new TypeError(`${says} (the effect took place, and ${record})`, { cause })
 }
 
 type Settled =

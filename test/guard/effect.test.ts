@@ -120,6 +120,47 @@ describe('a result that cannot be spelled', () => {
     expect(again).toMatchObject({ status: 'replayed', result: undefined })
   })
 
+  it.each([
+    [new Map(), 'result is an instance of Map, which'],
+    [1n, 'result is bigint, which'],
+  ])(
+    'is told together with what it must not hide: the effect took place (%#)',
+    async (value, what) => {
+      const { guard } = new SqliteDestination()
+      const error = await failure(guard.effect(intent(1, 'x'), async () => value))
+      expect(error).toBeInstanceOf(TypeError)
+      expect((error as Error).message).toContain(what)
+      expect((error as Error).message).toMatch(
+        / \(the effect took place, and is recorded without a result\)$/,
+      )
+      expect((error as Error).cause).toBeInstanceOf(TypeError)
+    },
+  )
+
+  it('claims no record where there is none', async () => {
+    const { guard, plan } = faultyDestination()
+    plan('pass', 'before')
+    const error = await failure(guard.effect(intent(1, 'x'), async () => new Map()))
+    expect(error).toBeInstanceOf(TypeError)
+    expect((error as Error).message).toMatch(
+      /\(the effect took place, and could not be recorded\)$/,
+    )
+    await refused(guard.effect(intent(1, 'x'), never), 'in_flight')
+  })
+
+  it('whatever the codec throws: not even nothing is taken for a result', async () => {
+    const codec = {
+      encode: () => {
+        throw undefined
+      },
+      decode: JSON.parse,
+    }
+    const { guard } = new SqliteDestination(undefined, { codec })
+    const error = await failure(guard.effect(intent(1, 'x'), async () => 1))
+    expect(error).toBeInstanceOf(TypeError)
+    expect((error as Error).message).toContain('the effect took place')
+  })
+
   it('does not matter where there is no operation id to replay it to', async () => {
     const { guard } = new SqliteDestination()
     const { result } = await guard.effect(intent(1), async () => new Date(0))
