@@ -22,6 +22,12 @@ const leases = new SqliteLeaseStore(openSqlite(':memory:'))
 
 /** Whatever takes options: what it needs of them, and the names of those that it can do without. */
 const takers: [name: string, (options: never) => unknown, needed: object, optional: string][] = [
+  [
+    'WriteGuard',
+    (o) => new WriteGuard(guard.store, o),
+    {},
+    'codec, deadlineMs, dangerouslyFailOpen',
+  ],
   ['openSqlite', (o) => openSqlite(':memory:', o), {}, 'busyTimeoutMs'],
   [
     'SqliteFenceStore',

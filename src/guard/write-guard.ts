@@ -1,10 +1,10 @@
 import { WriteRefusedError } from '../errors.ts'
 import { publishDecision, publishFault } from '../events.ts'
-import { checkChoice, checkCount, checkDuration } from '../options.ts'
+import { checkCount, checkMethods } from '../options.ts'
 import { checkId, checkScope, checkToken, type FencingToken } from '../token.ts'
 import { type Apply, runnable } from './apply.ts'
 import { BoundFence } from './bound-fence.ts'
-import { type Codec, encodeResult, jsonCodec } from './codec.ts'
+import { type Codec, encodeResult } from './codec.ts'
 import { type EffectContext, type EffectOptions, runEffect } from './effect.ts'
 import { type FenceState, stateOf } from './fence-state.ts'
 import type {
@@ -16,29 +16,24 @@ import type {
   UnsettledOperation,
   UnsettledQuery,
 } from './fence-store.ts'
+import {
+  checkEffectOptions,
+  checkGuardOptions,
+  checkPrune,
+  type WriteGuardOptions,
+} from './guard-options.ts'
 import { checkIntent, type WriteIntent } from './intent.ts'
 import { conclude, type Outcome, unavailable } from './outcome.ts'
 import type { Known, Resolved } from './settle.ts'
 import { advanceUnit, reopenUnit, resolveUnit, writeUnit } from './units.ts'
 import { decide, type Verdict } from './verdict.ts'
 
-/** How a guard records, and how long its effects may take. */
-export interface WriteGuardOptions {
-  /** How results are recorded; JSON unless told. */
-  readonly codec?: Codec | undefined
-  /** The deadline of an effect that names none, in milliseconds; 60 000 unless told. */
-  readonly deadlineMs?: number | undefined
-  /**
-   * Lets `effect` run **unguarded** while its store is unavailable: stale and duplicate effects
-   * get through. `write` cannot fail open, since its effect is part of the store's transaction.
-   */
-  readonly dangerouslyFailOpen?: boolean | undefined
-}
-
 /** What an operator found out about an operation. */
 export type Resolution =
   | { readonly status: 'applied'; readonly result?: unknown }
   | { readonly status: 'not_applied' }
+
+const STORE_METHODS = ['transact', 'within', 'view', 'list', 'prune', 'close'] as const
 
 /**
  * The check at the destination: refuses what comes from a lease that is over, and recognises what
@@ -54,14 +49,13 @@ export class WriteGuard<Tx, Mode extends StoreMode> {
   readonly #deadlineMs: number
   readonly #failOpen: boolean
 
+  /** @throws TypeError or RangeError naming what is wrong with the store or the options */
   constructor(store: FenceStore<Tx, Mode>, options: WriteGuardOptions = {}) {
-    if (typeof store?.transact !== 'function') throw new TypeError('a guard needs a fence store')
+    checkMethods('WriteGuard needs a fence store', store, STORE_METHODS)
+    const { codec, deadlineMs, failOpen } = checkGuardOptions(options)
     this.store = store
-    this.#codec = options.codec ?? jsonCodec
-    this.#deadlineMs = checkDuration('deadlineMs', options.deadlineMs ?? 60_000)
-    const failOpen: unknown = options.dangerouslyFailOpen ?? false
-    // A string from the environment (`'false'`) must not open it.
-    if (typeof failOpen !== 'boolean') throw new TypeError('dangerouslyFailOpen must be a boolean')
+    this.#codec = codec
+    this.#deadlineMs = deadlineMs
     this.#failOpen = failOpen
   }
 
@@ -126,6 +120,8 @@ export class WriteGuard<Tx, Mode extends StoreMode> {
    * Runs an effect that takes place elsewhere: reserves it durably, runs `perform`, settles. Until
    * it settles it holds newer generations back. An error of `perform` leaves the outcome unknown
    * unless it is a `NotAppliedError` or `errorsMean` says otherwise.
+   * @throws TypeError also where its result cannot be recorded: it took place, and is recorded
+   * without one
    * @throws AttemptSupersededError where an operator or another attempt has settled it meanwhile
    */
   async effect<R>(
@@ -133,19 +129,14 @@ export class WriteGuard<Tx, Mode extends StoreMode> {
     perform: (context: EffectContext) => Promise<R>,
     options: EffectOptions<R> = {},
   ): Promise<Outcome<R>> {
-    const { onUnknown = 'refuse', deadlineMs = this.#deadlineMs } = options
     if (typeof perform !== 'function') throw new TypeError('perform must be a function')
-    if (typeof onUnknown !== 'function') checkChoice('onUnknown', onUnknown, ['refuse', 'rerun'])
-    const afterOverdue = checkChoice('afterOverdue', options.afterOverdue, ['refuse', 'proceed'])
+    const { afterOverdue, ...settings } = checkEffectOptions(options, this.#deadlineMs)
     return runEffect({
       store: this.store,
       codec: this.#codec,
       order: { ...checkIntent(intent), afterOverdue },
       perform,
-      deadlineMs: checkDuration('deadlineMs', deadlineMs),
-      onUnknown,
-      errorsMean: checkChoice('errorsMean', options.errorsMean, ['unknown', 'not_applied']),
-      onEnded: options.onEnded,
+      ...settings,
       failOpen: this.#failOpen,
     })
   }
@@ -249,11 +240,7 @@ export class WriteGuard<Tx, Mode extends StoreMode> {
    * place twice ends with its record. Never deletes fences, nor what is in flight or unknown.
    */
   async prune(request: PruneRequest): Promise<{ readonly pruned: number }> {
-    return this.store.prune({
-      olderThanMs: checkDuration('olderThanMs', request.olderThanMs, 0),
-      limit: checkCount('limit', request.limit ?? 1000, 1, 10_000),
-      sealedOnly: request.sealedOnly ?? false,
-    })
+    return this.store.prune(checkPrune(request))
   }
 
   /** Refuses later calls; what is queued is withdrawn. A handle of the user's own stays open. */

@@ -109,9 +109,10 @@ export class ModelWorld {
         this.#guard = this.#open()
         return
       case 'prune': {
-        const gone = this.model.prune(action.olderThanMs)
+        const { olderThanMs } = action
+        const gone = this.model.prune(olderThanMs)
         for (const key of gone) this.pruned.add(key)
-        same(await this.#guard.prune(action), { pruned: gone.length })
+        same(await this.#guard.prune({ olderThanMs }), { pruned: gone.length })
       }
     }
   }

@@ -172,8 +172,27 @@ const guard = [
       'fingerprint: fingerprint !== undefined ?',
     ],
   ]),
-  ...mutantsOf('src/guard/write-guard.ts', [
+  ...mutantsOf('src/guard/guard-options.ts', [
     ["the text 'false' fails open", "if (typeof failOpen !== 'boolean')", 'if (false)'],
+  ]),
+  ...mutantsOf('src/guard/bound-fence.ts', [
+    [
+      'an override without an id takes the id of the write away',
+      'operationId: operationId === undefined ? this.intent.operationId : operationId',
+      'operationId',
+    ],
+    [
+      'an override without a fingerprint takes that of the write away',
+      'fingerprint: fingerprint === undefined ? this.intent.fingerprint : fingerprint',
+      'fingerprint',
+    ],
+    [
+      'an override that is misspelled is none',
+      '    if (unknown !== undefined) throw new TypeError(`an override has no member ${unknown}`)\n',
+      '',
+    ],
+  ]),
+  ...mutantsOf('src/guard/write-guard.ts', [
     ['advance seals', "token, verb === 'seal')", 'token, true)'],
   ]),
   ...mutantsOf('src/token.ts', [

@@ -40,8 +40,9 @@ export class SqliteDestination {
   constructor(db: Database = open(), options: Options = {}) {
     db.exec('CREATE TABLE IF NOT EXISTS log (text TEXT NOT NULL)')
     this.db = db
-    this.store = new SqliteFenceStore(db, options)
-    this.guard = new WriteGuard(this.store, options)
+    const { codec, deadlineMs, dangerouslyFailOpen, ...storeOptions } = options
+    this.store = new SqliteFenceStore(db, storeOptions)
+    this.guard = new WriteGuard(this.store, { codec, deadlineMs, dangerouslyFailOpen })
   }
 
   /** An effect that appends to the table. */
