@@ -3,6 +3,7 @@ import { fenceEndingLaws } from './fence-ending-laws.ts'
 import { fenceIdentifierLaws } from './fence-identifier-laws.ts'
 import { fenceRerunLaws } from './fence-rerun-laws.ts'
 import type { FenceStoreLaw } from './fence-store-context.ts'
+import { fenceUnfencedLaws } from './fence-unfenced-laws.ts'
 import { fenceVerdictLaws } from './fence-verdict-laws.ts'
 import { fenceWriteLaws } from './fence-write-laws.ts'
 
@@ -16,6 +17,7 @@ import { fenceWriteLaws } from './fence-write-laws.ts'
 export const fenceStoreLaws: readonly FenceStoreLaw[] = [
   ...fenceVerdictLaws,
   ...fenceWriteLaws,
+  ...fenceUnfencedLaws,
   ...fenceEffectLaws,
   ...fenceRerunLaws,
   ...fenceEndingLaws,

@@ -4,6 +4,9 @@
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks'
+// Bound at load time: fake timers in a user's tests must not stop his database.
+import { clearTimeout, setTimeout } from 'node:timers'
+import { StoreUnavailableError } from '../errors.ts'
 
 /** Where units on one transaction line up: the transaction itself, or one effect within it. */
 interface Lane {
@@ -16,20 +19,42 @@ interface Lane {
 export class Turns {
   readonly #lanes = new WeakMap<object, Lane>()
   readonly #inside = new AsyncLocalStorage<Lane>()
+  /** As its errors name it. */
+  readonly #engine: string
+  readonly #maxWaitMs: number
+
+  constructor(engine: string, maxWaitMs: number) {
+    this.#engine = engine
+    this.#maxWaitMs = maxWaitMs
+  }
 
   /**
    * Runs `unit` once the earlier ones on `tx` have ended. One that is called by an effect on the
-   * same transaction waits for that effect's earlier ones only, not for the effect itself.
+   * same transaction waits for that effect's earlier ones only, not for the effect itself. Where
+   * the effect has it called by somebody else (a queue, an event), that cannot be seen: the two
+   * wait for each other, until the longest wait is over.
    * @throws TypeError where the effect that it is called by has ended
+   * @throws StoreUnavailableError where the turn does not come in time; nothing was done then
    */
   async take<T>(tx: object, unit: () => Promise<T>): Promise<T> {
     const lane = this.#laneOf(tx)
     if (lane.over) {
       throw new TypeError('the effect whose transaction this is has ended: await within inside it')
     }
-    const turn = lane.last.then(unit)
-    lane.last = turn.catch(() => {})
-    return turn
+    return new Promise<T>((resolve, reject) => {
+      let withdrawn = false
+      const withdraw = () => {
+        withdrawn = true
+        const text = `the transaction was busy with another unit for ${this.#maxWaitMs} ms`
+        const advice = 'an effect calls within itself, and has nobody else do so for it'
+        reject(new StoreUnavailableError(`${this.#engine}: ${text}: ${advice}`))
+      }
+      const timer = setTimeout(withdraw, this.#maxWaitMs)
+      lane.last = lane.last.then(async () => {
+        clearTimeout(timer)
+        if (!withdrawn) await unit().then(resolve, reject)
+      })
+    })
   }
 
   /**

@@ -69,6 +69,39 @@ describeEngine('PostgreSQL, within a transaction of the user', bench.problem, ()
     expect(await guard.inspect('job')).toMatchObject({ highestGeneration: 1 })
   })
 
+  it.each(['within', 'write'] as const)(
+    'an effect of %s that throws is undone, though one that it joined had failed before',
+    async (outer) => {
+      const guard = guardOf()
+      await guard.advance(intent('other').token)
+      const holder = await bench.pool.connect()
+      onTestFinished(() => holder.release())
+      await holder.query("BEGIN; SELECT FROM writefence_fence WHERE job_id = 'other' FOR UPDATE")
+      onTestFinished(() => void holder.query('ROLLBACK'))
+      const effect = async (tx: PoolClient) => {
+        await bench.append(tx, 'first half')
+        await tx.query("SET LOCAL lock_timeout = '50ms'")
+        const inner = guard.within(tx, intent('other', 'y'), () => 1)
+        await expect(inner).rejects.toMatchObject({ code: 'store_unavailable' })
+        await bench.append(tx, 'second half')
+        throw new Error('the effect fails')
+      }
+      if (outer === 'write') {
+        await expect(guard.write(intent('job', 'x', 7), effect)).rejects.toThrow('the effect fails')
+      } else {
+        await bench.transaction(async (tx) => {
+          const joined = guard.within(tx, intent('job', 'x', 7), effect)
+          await expect(joined).rejects.toThrow('the effect fails')
+          await bench.append(tx, 'after')
+        })
+      }
+      expect(await bench.log()).toEqual(outer === 'write' ? [] : ['after'])
+      expect(await guard.inspect('job')).toMatchObject({ highestGeneration: 7 })
+      const again = await guard.write(intent('job', 'x', 7), (tx) => bench.append(tx, 'whole'))
+      expect(again.status).toBe('applied')
+    },
+  )
+
   it('a broken store leaves the transaction as it was, to go on', async () => {
     const guard = new WriteGuard(new PostgresFenceStore(bench.connect(), { schema: 'nowhere' }))
     await bench.transaction(async (tx) => {

@@ -71,6 +71,7 @@ const units = mutantsOf('src/storage/mysql/mysql-unit.ts', [
     'const fenced = (fence ?? view.fence) !== undefined',
     'const fenced = true',
   ],
+  ['a write without a token is rolled back', "fenced || effect?.status === 'returned'", 'fenced'],
 ])
 
 const fences = [

@@ -16,11 +16,7 @@ const units = mutantsOf('src/storage/postgres/postgres-unit.ts', [
     'await end(fence !== undefined)\n',
     'await end(false)\n',
   ],
-  [
-    'an effect that throws leaves what it did',
-    "await query('ROLLBACK TO SAVEPOINT writefence_unit')",
-    "await query('SELECT 1')",
-  ],
+  ['an effect that throws leaves what it did', 'ROLLBACK TO SAVEPOINT', 'SELECT 1 --'],
   [
     'the record goes in after the effect',
     `  if (recorded !== undefined) {
@@ -158,19 +154,19 @@ const fences = [
     ],
     [
       'constraints that were put off break the commit',
-      "'SET CONSTRAINTS ALL IMMEDIATE; RELEASE",
-      "'RELEASE",
+      '`SET CONSTRAINTS ALL IMMEDIATE; RELEASE',
+      '`RELEASE',
     ],
     [
       'the commit does not ask whether it is its own transaction',
-      'RELEASE SAVEPOINT writefence_unit; COMMIT',
-      'COMMIT',
+      'IMMEDIATE; RELEASE SAVEPOINT',
+      'IMMEDIATE; SELECT 1 AS',
     ],
     ['what changes nothing is committed', "            : 'ROLLBACK',", "            : 'COMMIT',"],
     [
       'what changes nothing leaves its row to the user',
-      "        if (!changed) await query('ROLLBACK TO SAVEPOINT writefence_unit')\n",
-      '',
+      'if (!changed) await query(',
+      'if (changed === undefined) await query(',
     ],
     [
       'writes of one job take the connections of all',
@@ -204,9 +200,10 @@ const fences = [
     ],
     [
       'a store that fails leaves its part in the transaction of the user',
-      "      await scope.query('ROLLBACK TO SAVEPOINT writefence_unit').catch(() => {})\n",
-      '',
+      'await scope.query(`ROLLBACK TO',
+      'await scope.query(`SELECT 1 -- ROLLBACK TO',
     ],
+    ['a unit inside the effect of another takes its savepoint', 'joined += 1', 'joined += 0'],
     [
       'within waits for a lock for ever',
       'bounded(send(text, values), this.#timeoutMs, () => {})',

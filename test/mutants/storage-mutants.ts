@@ -69,8 +69,14 @@ export const storageMutants: readonly Mutant[] = [
     ['a wait does not count', 'this.#maxWaitMs - (performance.now() - began)', 'this.#maxWaitMs'],
   ]),
   ...mutantsOf('src/storage/turns.ts', [
-    ['units on one transaction interleave', 'lane.last.then(unit)', 'unit()'],
-    ['after a unit that failed all fail', 'turn.catch(() => {})', 'turn'],
+    ['units on one transaction interleave', 'lane.last.then(async', 'Promise.resolve().then(async'],
+    ['after a unit that failed all fail', 'unit().then(resolve, reject)', 'unit().then(resolve)'],
+    ['a unit that was withdrawn runs all the same', 'if (!withdrawn) await', 'await'],
+    [
+      'who waits for his own transaction does so for ever',
+      'const timer = setTimeout(withdraw, this.#maxWaitMs)',
+      'const timer = undefined',
+    ],
     [
       'an effect ends before what it has started',
       'last !== lane.last; await last',

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
+import { StoreUnavailableError } from 'writefence'
 import { Turns } from '../../src/storage/turns.ts'
 
 /** What happens, in order; `step` is a unit of two steps with a wait between them. */
 function stage() {
-  const turns = new Turns()
+  const turns = new Turns('SQL', 60_000)
   const seen: string[] = []
   const step = (name: string) => async () => {
     seen.push(`${name} begins`)
@@ -36,6 +37,30 @@ describe('units on one transaction', () => {
     const { turns, seen, step } = stage()
     await Promise.all([turns.take({}, step('a')), turns.take({}, step('b'))])
     expect(seen).toEqual(['a begins', 'b begins', 'a ends', 'b ends'])
+  })
+})
+
+describe('a unit whose turn does not come', () => {
+  it('is withdrawn, so that an effect that waits for it goes on, and is never run', async () => {
+    const turns = new Turns('SQL', 20)
+    const tx = {}
+    const seen: string[] = []
+    // Somebody who calls for others: nothing shows on whose behalf.
+    const queue: (() => void)[] = []
+    const dispatcher = setInterval(() => queue.shift()?.(), 1)
+    const effect = () =>
+      new Promise<unknown>((resolve) => {
+        const unit = () => turns.take(tx, async () => seen.push('inner'))
+        queue.push(() => resolve(unit().catch((error: unknown) => error)))
+      })
+    const answer = await turns.take(tx, () => turns.inside(tx, effect))
+    clearInterval(dispatcher)
+    expect(answer).toBeInstanceOf(StoreUnavailableError)
+    expect(answer).toMatchObject({
+      message: expect.stringContaining('SQL: the transaction was busy with another unit for 20 ms'),
+    })
+    await turns.take(tx, async () => seen.push('next'))
+    expect(seen).toEqual(['next'])
   })
 })
 

@@ -46,7 +46,7 @@ export class MysqlFenceStore<Connection extends MysqlConnection = MysqlConnectio
   readonly #tables: MysqlTables
   readonly #statements: MysqlFenceStatements
   readonly #runner: MysqlUnitRunner<Connection>
-  readonly #turns = new Turns()
+  readonly #turns: Turns
   readonly #jobs: JobTurns
   readonly #effectTimeoutMs: number
 
@@ -56,6 +56,7 @@ export class MysqlFenceStore<Connection extends MysqlConnection = MysqlConnectio
     const settings = checkMysqlOptions(options, 'fence')
     this.#effectTimeoutMs = checkDuration('effectTimeoutMs', options.effectTimeoutMs ?? 30_000)
     this.#tables = new MysqlTables(FENCE_SCHEMA, settings)
+    this.#turns = new Turns('MySQL', settings.timeoutMs)
     this.#jobs = new JobTurns('MySQL', settings.timeoutMs)
     const longestMs = Math.max(settings.timeoutMs, this.#effectTimeoutMs)
     this.#transactions = new MysqlTransactions(pool, this.#tables, settings, longestMs)
@@ -89,8 +90,8 @@ export class MysqlFenceStore<Connection extends MysqlConnection = MysqlConnectio
         const { view } = await this.#read(session, unit)
         const leftOut = lost.findLast((each) => each.ended || last)
         const terms = { server, effectTimeoutMs: this.#effectTimeoutMs, leftOut }
-        const { done, fenced } = await this.#runner.carryOut(session, unit, view, terms)
-        return { value: done, commit: fenced }
+        const { done, lasting } = await this.#runner.carryOut(session, unit, view, terms)
+        return { value: done, commit: lasting }
       },
       (error) => {
         if (!(error instanceof EffectLost)) return false

@@ -22,8 +22,8 @@ export class EffectLost extends Error {
 
 export interface CarriedOut<A, R> {
   readonly done: Done<A, R>
-  /** Whether the job has a fence now: without one nothing is known of it, and nothing to keep. */
-  readonly fenced: boolean
+  /** Whether there is something to keep: a fence, or what an effect did without one. */
+  readonly lasting: boolean
 }
 
 type EffectDone<R> = NonNullable<Done<unknown, R>['effect']>
@@ -59,7 +59,10 @@ export class MysqlUnitRunner<Connection extends MysqlConnection> {
     const { answer, fence, action }: Step<A> = unit.step(view)
     if (fence !== undefined) await this.#statements.putFence(session, unit.job, fence)
     const fenced = (fence ?? view.fence) !== undefined
-    const ended = (effect: EffectDone<R> | undefined) => ({ done: { answer, effect }, fenced })
+    const ended = (effect: EffectDone<R> | undefined) => ({
+      done: { answer, effect },
+      lasting: fenced || effect?.status === 'returned',
+    })
     if (terms.leftOut !== undefined) return ended({ status: 'threw', error: terms.leftOut.error })
     const known = view.operation !== undefined
     if (action.kind === 'apply') {

@@ -37,6 +37,7 @@ import {
   type PostgresSession,
   PostgresTransactions,
   type RunOptions,
+  UNIT_SAVEPOINT,
 } from './postgres-transactions.ts'
 import { carryOut, TransactionEnded, type UnitScope } from './postgres-unit.ts'
 
@@ -73,7 +74,7 @@ export class PostgresFenceStore<Client extends PostgresQueryable = PostgresQuery
   readonly #now: (() => number) | undefined
   readonly #timeoutMs: number
   readonly #effectTimeoutMs: number
-  readonly #turns = new Turns()
+  readonly #turns: Turns
   readonly #jobs: JobTurns
 
   /** @throws TypeError or RangeError naming the option; the database is not asked yet */
@@ -84,6 +85,7 @@ export class PostgresFenceStore<Client extends PostgresQueryable = PostgresQuery
     this.#now = options.now
     this.#timeoutMs = checkTimeout('timeoutMs', options.timeoutMs ?? 5000)
     this.#effectTimeoutMs = checkTimeout('effectTimeoutMs', options.effectTimeoutMs ?? 30_000)
+    this.#turns = new Turns('PostgreSQL', this.#timeoutMs)
     this.#jobs = new JobTurns('PostgreSQL', this.#timeoutMs)
     this.#transactions = new PostgresTransactions(pool, {
       component: FENCE_TABLES,
@@ -174,6 +176,7 @@ export class PostgresFenceStore<Client extends PostgresQueryable = PostgresQuery
     const { client: tx, query } = session
     return {
       tx,
+      savepoint: UNIT_SAVEPOINT,
       query,
       statements: this.#statements(query),
       callback: (effect) =>
@@ -183,7 +186,7 @@ export class PostgresFenceStore<Client extends PostgresQueryable = PostgresQuery
       end: (changed) =>
         query(
           changed
-            ? 'SET CONSTRAINTS ALL IMMEDIATE; RELEASE SAVEPOINT writefence_unit; COMMIT'
+            ? `SET CONSTRAINTS ALL IMMEDIATE; RELEASE SAVEPOINT ${UNIT_SAVEPOINT}; COMMIT`
             : 'ROLLBACK',
         ),
       repeatable: !last,
@@ -194,14 +197,16 @@ export class PostgresFenceStore<Client extends PostgresQueryable = PostgresQuery
   #joined(tx: Client): UnitScope<Client> {
     const send = queryOf(tx)
     const query: Query = (text, values) => bounded(send(text, values), this.#timeoutMs, () => {})
+    const savepoint = newSavepoint()
     return {
       tx,
+      savepoint,
       query,
       statements: this.#statements(query),
       callback: (effect) => this.#turns.inside(tx, effect),
       end: async (changed) => {
-        if (!changed) await query('ROLLBACK TO SAVEPOINT writefence_unit')
-        await query('RELEASE SAVEPOINT writefence_unit')
+        if (!changed) await query(`ROLLBACK TO SAVEPOINT ${savepoint}`)
+        await query(`RELEASE SAVEPOINT ${savepoint}`)
       },
       repeatable: false,
     }
@@ -209,7 +214,7 @@ export class PostgresFenceStore<Client extends PostgresQueryable = PostgresQuery
 
   async #join<A, R>(tx: Client, unit: Unit<Client, 'async', A, R>): Promise<Done<A, R>> {
     const scope = this.#joined(tx)
-    await scope.query('SAVEPOINT writefence_unit').catch((error: unknown) => {
+    await scope.query(`SAVEPOINT ${scope.savepoint}`).catch((error: unknown) => {
       if (sqlState(error) !== '25P01') throw unavailable(error)
       throw new TypeError('within needs a client that is inside a transaction: BEGIN first')
     })
@@ -219,7 +224,7 @@ export class PostgresFenceStore<Client extends PostgresQueryable = PostgresQuery
     } catch (error) {
       if (error instanceof TransactionEnded) throw error.cause ?? new TypeError(error.message)
       // So that the user's transaction can go on, if it can.
-      await scope.query('ROLLBACK TO SAVEPOINT writefence_unit').catch(() => {})
+      await scope.query(`ROLLBACK TO SAVEPOINT ${scope.savepoint}`).catch(() => {})
       throw unavailable(error)
     }
   }
@@ -227,4 +232,12 @@ export class PostgresFenceStore<Client extends PostgresQueryable = PostgresQuery
   #statements(query: Query): PostgresFenceStatements {
     return fenceStatements(this.#sql, query, this.#now)
   }
+}
+
+let joined = 0
+
+/** Of a unit that joins: it may be one inside the effect of another, in the same transaction. */
+function newSavepoint(): string {
+  joined += 1
+  return `${UNIT_SAVEPOINT}_${joined}`
 }

@@ -188,6 +188,9 @@ function giveUp(client: PostgresPooled): void {
   client.release()
 }
 
+/** In each transaction of the store's own, around what the unit does. */
+export const UNIT_SAVEPOINT = 'writefence_unit'
+
 /**
  * All of it ends with the transaction: behind a pooler the next one gets another session. The wait
  * for a lock ends a little before ours does, so that the connection outlives it. What goes on at a
@@ -201,7 +204,7 @@ function begin(remainingMs: number, longestMs: number): string {
     SET LOCAL idle_in_transaction_session_timeout = ${longestMs};
     SELECT set_config('synchronous_commit', 'on', true)
       WHERE current_setting('synchronous_commit') = 'off';
-    SAVEPOINT writefence_unit`
+    SAVEPOINT ${UNIT_SAVEPOINT}`
 }
 
 function ignored(): void {}

@@ -15,9 +15,11 @@ export class TransactionEnded extends Error {
   }
 }
 
-/** The transaction that a unit runs in, behind a savepoint named `writefence_unit`. */
+/** The transaction that a unit runs in, behind a savepoint. */
 export interface UnitScope<Tx> {
   readonly tx: Tx
+  /** Its name, which no other savepoint of the transaction has: it would take its place. */
+  readonly savepoint: string
   readonly query: Query
   readonly statements: PostgresFenceStatements
   /** Runs the user's callback, limited in time. */
@@ -52,7 +54,7 @@ export async function carryOut<Tx, A, R>(
     return await run(scope, unit, spoiled)
   } catch (error) {
     if (!(error instanceof EffectFailed)) throw error
-    await undo(scope.query, error)
+    await undo(scope, error)
     return run(scope, unit, { error: error.cause })
   }
 }
@@ -124,9 +126,12 @@ class EffectFailed extends Error {
 }
 
 /** Takes back all of the unit. A connection that cannot is lost, and the effect's error with it. */
-async function undo(query: Query, { cause }: EffectFailed): Promise<void> {
+async function undo<Tx>(
+  { query, savepoint }: UnitScope<Tx>,
+  { cause }: EffectFailed,
+): Promise<void> {
   try {
-    await query('ROLLBACK TO SAVEPOINT writefence_unit')
+    await query(`ROLLBACK TO SAVEPOINT ${savepoint}`)
   } catch (failure) {
     throw hasEnded(failure) ? new TransactionEnded({ cause }) : unavailable(cause)
   }
