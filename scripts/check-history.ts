@@ -11,7 +11,7 @@ if (path === undefined || rest.length > 0) {
 }
 
 try {
-  const { violations, counts } = checkHistory(parseHistory(readFileSync(path, 'utf8')))
+  const { violations, counts } = checkHistory(parseHistory(read(path)))
   for (const { rule, message } of violations) console.log(`${rule}: ${message}`)
   const { events, operations, effects, claims } = counts
   const judged = `events=${events} operations=${operations} effects=${effects} claims=${claims}`
@@ -21,4 +21,14 @@ try {
   if (!(error instanceof HistoryFormatError)) throw error
   console.error(`${path}: ${error.message}`)
   process.exitCode = 2
+}
+
+/** What cannot be read was not judged: 1 would say that a rule was broken. */
+function read(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    console.error(`${file}: cannot be read: ${error instanceof Error ? error.message : error}`)
+    process.exit(2)
+  }
 }

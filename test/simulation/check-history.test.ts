@@ -15,6 +15,10 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 function judged(text: string) {
   const path = join(folder, 'history.jsonl')
   writeFileSync(path, text)
+  return judgedAt(path)
+}
+
+function judgedAt(path: string) {
   const script = ['--import', 'tsx', 'scripts/check-history.ts', path]
   const { status, stdout, stderr } = spawnSync(process.execPath, script, {
     cwd: root,
@@ -52,6 +56,14 @@ it('a file that is no history is told where', () => {
     stdout: '',
     stderr: '<file>: line 1: fence needs jobId, generation\n',
   })
+})
+
+it('a file that cannot be read is named in one line, and is no broken rule', () => {
+  const missing = judgedAt(join(folder, 'missing.jsonl'))
+  const why = "ENOENT: no such file or directory, open '<file>'"
+  const stderr = `<file>: cannot be read: ${why}\n`
+  expect(missing).toEqual({ status: 2, stdout: '', stderr })
+  expect(judgedAt(folder)).toMatchObject({ status: 2, stderr: expect.stringMatching(/^.+\n$/) })
 })
 
 it('what a seed was simulated to is judged apart from the simulation', () => {
