@@ -8,7 +8,7 @@ import type { Outcome } from './outcome.ts'
 import type { Verdict } from './verdict.ts'
 import type { WriteGuard } from './write-guard.ts'
 
-/** What one call on a bound fence may say otherwise than its intent. */
+/** What one call on a bound fence may say otherwise than its intent; `undefined` says nothing. */
 export type Override = Pick<WriteIntent, 'operationId' | 'fingerprint'>
 
 /** The verbs of a guard with the intent filled in, so that a handler cannot mix up tokens. */
@@ -26,22 +26,22 @@ export class BoundFence<Tx, Mode extends StoreMode> {
   }
 
   /** See {@link WriteGuard.write}. */
-  write<R>(apply: Apply<Tx, R, Mode>, override?: Override): Promise<Outcome<R>> {
-    return this.guard.write({ ...this.intent, ...override }, apply)
+  async write<R>(apply: Apply<Tx, R, Mode>, override?: Override): Promise<Outcome<R>> {
+    return this.guard.write(this.#intentOf(override), apply)
   }
 
   /** See {@link WriteGuard.within}. */
   within<R>(tx: Tx, apply: Apply<Tx, R, Mode>, override?: Override): Answer<Mode, Outcome<R>> {
-    return this.guard.within(tx, { ...this.intent, ...override }, apply)
+    return this.guard.within(tx, this.#intentOf(override), apply)
   }
 
   /** See {@link WriteGuard.effect}. */
-  effect<R>(
+  async effect<R>(
     perform: (context: EffectContext) => Promise<R>,
     options?: EffectOptions<R>,
     override?: Override,
   ): Promise<Outcome<R>> {
-    return this.guard.effect({ ...this.intent, ...override }, perform, options)
+    return this.guard.effect(this.#intentOf(override), perform, options)
   }
 
   /** See {@link WriteGuard.judge}. */
@@ -57,5 +57,17 @@ export class BoundFence<Tx, Mode extends StoreMode> {
   /** See {@link WriteGuard.seal}. */
   seal(): Promise<FenceState> {
     return this.guard.seal(this.intent.token, this.intent.scope)
+  }
+
+  /** An id that is `undefined` must not take the place of the intent's: duplicates would pass. */
+  #intentOf(override: Override = {}): WriteIntent {
+    const { operationId, fingerprint, ...others } = override
+    const [unknown] = Object.keys(others)
+    if (unknown !== undefined) throw new TypeError(`an override has no member ${unknown}`)
+    return {
+      ...this.intent,
+      operationId: operationId === undefined ? this.intent.operationId : operationId,
+      fingerprint: fingerprint === undefined ? this.intent.fingerprint : fingerprint,
+    }
   }
 }

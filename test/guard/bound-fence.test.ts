@@ -34,6 +34,43 @@ describe('a bound fence', () => {
     expect((await bound.write(d.appends('x'))).status).toBe('replayed')
   })
 
+  it('takes nothing from an override that is undefined: the write keeps its id', async () => {
+    const d = new SqliteDestination()
+    const bound = d.guard.bind(intent(5, 'x', { fingerprint: 'f' }))
+    const nothing = { operationId: undefined, fingerprint: undefined }
+    expect((await bound.write(d.appends('x'), nothing)).status).toBe('applied')
+    expect((await bound.write(d.appends('x'), nothing)).status).toBe('replayed')
+    expect((await bound.effect(async () => 1, {}, nothing)).status).toBe('replayed')
+    d.db.exec('BEGIN')
+    expect(bound.within(d.db, d.appends('x'), nothing).status).toBe('replayed')
+    d.db.exec('COMMIT')
+    const other = d.guard.write(intent(5, 'x', { fingerprint: 'g' }), d.appends('x'))
+    await refused(other, 'mismatch')
+    expect(d.log()).toEqual(['x'])
+  })
+
+  it.each([
+    ['a null operation id', { operationId: null }, 'operationId'],
+    ['an empty fingerprint', { fingerprint: '' }, 'fingerprint'],
+    ['a misspelled member', { operationID: 'y' }, 'no member operationID'],
+    ['another scope', { scope: undefined }, 'no member scope'],
+    ['another token', { token: intent(6).token }, 'no member token'],
+  ])('refuses an override with %s, and does not throw on the stack', async (_, given, text) => {
+    const d = new SqliteDestination()
+    const bound = d.guard.bind(intent(5, 'x', { scope: 's' }))
+    const override = given as never
+    for (const call of [
+      bound.write(d.appends('x'), override),
+      bound.effect(async () => 1, {}, override),
+    ]) {
+      expect(await failure(call)).toMatchObject({ message: expect.stringContaining(text) })
+    }
+    d.db.exec('BEGIN')
+    expect(() => bound.within(d.db, d.appends('x'), override)).toThrow(text)
+    d.db.exec('ROLLBACK')
+    expect(await d.guard.inspect('job', 's')).toBeUndefined()
+  })
+
   it('is no write intent: its operation id and scope would be lost', async () => {
     const d = new SqliteDestination()
     const bound = d.guard.bind(intent(5, 'x', { scope: 's' }))

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { type WriteGuard, WriteRefusedError } from 'writefence'
 import { AnswerVerdict } from '../../src/http/answer-verdict.ts'
 import { RequestFence } from '../../src/http/request-fence.ts'
+import { SqliteDestination } from '../support/sqlite-destination.ts'
 
 /** The fence of a request whose guard gives one answer, later. */
 function setUp(answer: () => Promise<unknown>) {
@@ -30,5 +31,19 @@ describe('within, on an engine that answers later', () => {
       expect(refusal).toMatchObject({ status: 412 })
       expect([fence.accounted, verdict.word]).toEqual([false, 'sealed'])
     }
+  })
+})
+
+describe('an override whose id is undefined', () => {
+  it("leaves the request's id to the write: a second request is a replay", async () => {
+    const d = new SqliteDestination()
+    const request = () => {
+      const intent = { token: { jobId: 'job', generation: 7 }, operationId: 'op' }
+      return new RequestFence(d.guard, intent, new AnswerVerdict(true), {})
+    }
+    const write = () => request().write(d.appends('op'), { operationId: undefined })
+    expect((await write()).status).toBe('applied')
+    expect((await write()).status).toBe('replayed')
+    expect(d.log()).toEqual(['op'])
   })
 })

@@ -188,8 +188,8 @@ const guard = [
     ],
     [
       'an override that is misspelled is none',
-      '    if (unknown !== undefined) throw new TypeError(`an override has no member ${unknown}`)\n',
-      '',
+      'if (unknown !== undefined) throw new TypeError(`an override has',
+      'if (others === undefined) throw new TypeError(`an override has',
     ],
   ]),
   ...mutantsOf('src/guard/write-guard.ts', [
