@@ -10,6 +10,16 @@ const transactions = [
       'if (this.#open) this.rollback()',
       'if (this.#open) return',
     ],
+    [
+      'an iterator that is left open keeps the transaction open',
+      '      if (!isOccupied(error)) throw error\n',
+      '      throw error\n',
+    ],
+    [
+      'once an iterator was left open the driver checks nothing any more',
+      '        this.#db.unsafeMode(false)\n',
+      '',
+    ],
     ['a rollback is taken for a commit', '=== this.#mine', '!== this.#mine'],
   ]),
   ...mutantsOf('src/storage/sqlite/sqlite-writer.ts', [

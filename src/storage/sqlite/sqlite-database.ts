@@ -20,6 +20,7 @@ export interface SqliteDatabase {
   readonly inTransaction: boolean
   prepare(sql: string): SqliteStatement
   exec(sql: string): unknown
+  unsafeMode(unsafe: boolean): unknown
   close(): unknown
 }
 

@@ -1,6 +1,11 @@
 /** One IMMEDIATE transaction of a handle, which callbacks of users run in and may end. */
 
-import { prepare, type SqliteDatabase, type SqliteStatement } from './sqlite-database.ts'
+import {
+  isOccupied,
+  prepare,
+  type SqliteDatabase,
+  type SqliteStatement,
+} from './sqlite-database.ts'
 
 /** An effect has ended the transaction that it ran in: by COMMIT, ROLLBACK, or a full disk. */
 export class TransactionEnded extends Error {
@@ -57,8 +62,27 @@ export class SqliteTransaction {
 
   /** Undoes what is open, ours or a callback's. Where it throws, the next begin tries again. */
   rollback(): void {
-    if (this.#db.inTransaction) this.#rollback.run()
+    if (this.#db.inTransaction) this.#undo()
     this.#open = false
+  }
+
+  /**
+   * An iterator that a callback has left open must not keep the transaction: what the application
+   * writes next would join it, and be undone with it. SQLite itself rolls back under a read that is
+   * going on (https://www.sqlite.org/lang_transaction.html); only the driver has to be told.
+   */
+  #undo(): void {
+    try {
+      this.#rollback.run()
+    } catch (error) {
+      if (!isOccupied(error)) throw error
+      this.#db.unsafeMode(true)
+      try {
+        this.#rollback.run()
+      } finally {
+        this.#db.unsafeMode(false)
+      }
+    }
   }
 
   /** Whether the transaction that was marked last was committed; asked once it is over. */

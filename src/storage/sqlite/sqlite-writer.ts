@@ -194,20 +194,17 @@ export class SqliteWriter {
     // Nothing but the effect of a member ends a transaction.
     const { ticket } = members.at(-1) as Member
     let committed = false
-    let round: Round = { status: 'ran' }
     try {
       this.#transaction.rollback()
       committed = members.length > 1 && this.#transaction.wasCommitted()
     } catch (error) {
-      if (!isOccupied(error)) return this.#giveUp(members, error)
-      // The effect has left an iterator open. Once it is closed, the next begin rolls back.
-      round = { status: 'busy', reason: error }
+      return this.#giveUp(members, error)
     }
     publishFault({ fault: 'transaction_ended_by_callback', error: ended })
     this.#spoiled.set(ticket.work, { error: ended.cause ?? new TypeError(ended.message) })
     if (committed) for (const each of members.slice(0, -1)) each.ticket.resolve(each.value)
     queue.putBack(committed ? [ticket] : members.map((each) => each.ticket))
-    return round
+    return { status: 'ran' }
   }
 
   #commitFailed(queue: TicketQueue<SqliteWork>, members: Member[], error: unknown): Round {

@@ -63,6 +63,52 @@ describe('an iterator that is left open on the handle', () => {
     expect(d.log()).toEqual(['old', 'y'])
   })
 
+  it('by an effect: its transaction is over at once, and takes in nothing else', async () => {
+    const advance = stopMonotonicTime()
+    const { d, other } = fileDestination(SOON)
+    await d.write(intent(1, 'old'))
+    const left: IterableIterator<unknown>[] = []
+    const call = d.guard.write(intent(1, 'x'), (tx) => {
+      d.appends('x')(tx)
+      advance(30)
+      left.push(leave(tx))
+    })
+    await failure(call)
+    expect(d.db.inTransaction).toBe(false)
+    // The lock is free again, though the iterator is still open.
+    other.exec("INSERT INTO log VALUES ('theirs')")
+    left[0]?.return?.()
+    d.appends('mine')(d.db)
+    expect(d.log(other)).toEqual(['old', 'theirs', 'mine'])
+    expect((await d.write(intent(1, 'y'))).status).toBe('applied')
+    expect(d.log(other)).toEqual(['old', 'theirs', 'mine', 'y'])
+  })
+
+  it('by an effect on the calling stack leaves no transaction behind either', () => {
+    const { d, other } = fileDestination()
+    d.guard.writeSync(intent(1, 'old'), d.appends('old'))
+    const left: IterableIterator<unknown>[] = []
+    const write = () => d.guard.writeSync(intent(1, 'x'), (tx) => void left.push(leave(tx)))
+    expect(write).toThrow(StoreUnavailableError)
+    expect(d.db.inTransaction).toBe(false)
+    left[0]?.return?.()
+    d.appends('mine')(d.db)
+    d.guard.writeSync(intent(1, 'y'), d.appends('y'))
+    expect(d.log(other)).toEqual(['old', 'mine', 'y'])
+  })
+
+  it("keeps the driver's own check on: the handle is as strict as before", async () => {
+    const { d } = fileDestination()
+    await d.write(intent(1, 'old'))
+    const left: IterableIterator<unknown>[] = []
+    const call = d.guard.write(intent(1, 'x'), (tx) => void left.push(leave(tx)))
+    await turns()
+    expect(() => d.appends('mine')(d.db)).toThrow('busy executing')
+    left[0]?.return?.()
+    expect(await failure(call)).toMatchObject({ message: expect.stringContaining('busy') })
+    expect(d.log()).toEqual(['old'])
+  })
+
   it('by an effect that returns it is closed', async () => {
     const { d } = fileDestination()
     for (const operationId of ['x', undefined]) {
