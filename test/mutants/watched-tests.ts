@@ -125,7 +125,8 @@ export class WatchedTests {
       watch: false,
       bail: 1,
       reporters: [this.#watcher],
-      pool: 'threads',
+      // A thread that is ended in the midst of an HTTP message can take the process with it.
+      pool: 'forks',
       maxWorkers: 2,
       // A machine that is busy must not kill mutants.
       testTimeout: 30_000,
