@@ -60,6 +60,17 @@ describe('a malformed write is refused before the store is asked', () => {
     ['prune', 'olderThanMs', (guard) => guard.prune({} as never)],
     ['prune, negative', 'olderThanMs', (guard) => guard.prune({ olderThanMs: -1 })],
     ['prune, limit', 'limit', (guard) => guard.prune({ olderThanMs: 0, limit: 10_001 })],
+    [
+      'prune, sealed as text',
+      'sealedOnly',
+      (guard) => guard.prune({ olderThanMs: 0, sealedOnly: 'false' as never }),
+    ],
+    [
+      'prune, sealed as a number',
+      'sealedOnly',
+      (guard) => guard.prune({ olderThanMs: 0, sealedOnly: 0 as never }),
+    ],
+    ['prune, age as text', 'olderThanMs', (guard) => guard.prune({ olderThanMs: '0' as never })],
     ['resolve', 'operationId', (guard) => guard.resolve({ jobId: 'job' } as never, {} as never)],
   ])('%s rejects, naming %s, and does not throw on the stack', async (_, name, call) => {
     const { guard } = new SqliteDestination()

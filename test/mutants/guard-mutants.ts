@@ -174,6 +174,11 @@ const guard = [
   ]),
   ...mutantsOf('src/guard/guard-options.ts', [
     ["the text 'false' fails open", "if (typeof failOpen !== 'boolean')", 'if (false)'],
+    [
+      'whether open jobs are pruned is left to the engine',
+      "if (typeof sealedOnly !== 'boolean')",
+      'if (false)',
+    ],
   ]),
   ...mutantsOf('src/guard/bound-fence.ts', [
     [
