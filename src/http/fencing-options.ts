@@ -75,7 +75,8 @@ export interface FencingOptions<Req> {
   readonly afterOverdue?: 'refuse' | 'proceed' | undefined
   /**
    * For `protect: 'handler'`: bodies up to this are recorded and replayed, in bytes; 1 MiB unless
-   * told. A longer one is sent as it comes and recorded as done without it.
+   * told. A longer one is sent as it comes, with the verdict `outcome_unknown` on its head, and
+   * recorded as done without it.
    */
   readonly maxBodyBytes?: number | undefined
 }

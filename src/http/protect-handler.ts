@@ -33,7 +33,9 @@ export async function protectHandler<Tx, Mode extends StoreMode, Req>(
   const run: Run = {}
   const perform = async (): Promise<unknown> => {
     verdict.passed(intent.token.generation)
-    return runHandler(run, exchange, settings)
+    // The head of an answer that is too long to be held back goes out before the handler has ended.
+    const over = verdict.begin()
+    return runHandler(run, exchange, settings).finally(over)
   }
   const { deadlineMs, onUnknown, errorsMean, afterOverdue } = settings
   const onEnded = (ended: NonNullable<Run['ended']>): void => {
@@ -63,6 +65,8 @@ async function runHandler<Req>(
   exchange: Exchange<Req>,
   settings: FencingSettings<Req>,
 ): Promise<RecordedAnswer> {
+  // A response time-out, say, while the store was asked: there is nothing left to hold back.
+  if (exchange.isAnswered()) throw new NotAppliedError('it was answered before the handler ran')
   run.hold = exchange.hold(settings.maxBodyBytes)
   exchange.proceed()
   const answer = await run.hold.ended

@@ -3,7 +3,7 @@ import request from 'supertest'
 import { describe, expect, it } from 'vitest'
 import { NotAppliedError, WriteRefusedError } from 'writefence'
 import { destination, signal, versions } from './harness.ts'
-import { effectRoute, type Options, type Writer, writeRoute } from './routes.ts'
+import { effectRoute, type Handler, type Options, type Writer, writeRoute } from './routes.ts'
 
 const boom = new Error('boom')
 const throws = (error: unknown) => () => Promise.reject(error)
@@ -153,6 +153,16 @@ describe.each(versions)('%s, the verdict on the answer', (_, express) => {
       expect(await verdict('/credits')).toBe('outcome_unknown')
       expect(await verdict('/credits?waits')).toBe('passed')
     })
+  })
+
+  it('of a handler whose answer is too long to wait for its end is that nobody knows', async () => {
+    const handler: Handler = (_req, res) => {
+      for (const piece of ['12345', '67890', 'end']) res.write(piece)
+      res.end()
+    }
+    const { post } = effectRoute(express, handler, { maxBodyBytes: 6 })
+    expect((await post()).headers['fencing-verdict']).toBe('outcome_unknown;highest=7')
+    expect((await post()).headers['fencing-verdict']).toBe('replayed;highest=7')
   })
 
   it('of a handler that did nothing this time is not known where an earlier run is', async () => {
