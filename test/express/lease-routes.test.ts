@@ -37,6 +37,16 @@ describe.each(versions)('%s, leaseRoutes', (_, express) => {
     return { store, db, app, post, pass: (ms: number) => (now += ms) }
   }
 
+  it('a claim without a leaseId is given one, and is not recognised when it comes again', async () => {
+    const { post } = setUp()
+    const claimed = await post('/leases/job/claim', { owner: 'w-1', ttlMs: 500 })
+    expect([claimed.status, claimed.body.lease.leaseId]).toEqual([
+      201,
+      expect.stringMatching(/^[0-9a-f]{32}$/),
+    ])
+    expect((await post('/leases/job/claim', { owner: 'w-1', ttlMs: 500 })).body.status).toBe('held')
+  })
+
   it('claims, renews, completes and tells, each with its status', async () => {
     const { app, post } = setUp()
     const claimed = await post('/leases/a%2Fb/claim', claim)
