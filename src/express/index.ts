@@ -11,7 +11,7 @@ import type { RequestFence } from '../http/request-fence.ts'
 import { checkOptionNames } from '../options.ts'
 import { ResponseHold } from './capture.ts'
 import { bodyOf, type ExpressRequest } from './request.ts'
-import { beforeHead, send } from './response.ts'
+import { beforeHead, send, sendUnlessSent } from './response.ts'
 
 export type { FenceServiceCall, FenceServiceOptions } from '../http/fence-service.ts'
 export type { Awaitable, FencingOptions } from '../http/fencing-options.ts'
@@ -85,8 +85,9 @@ function exchangeOf<Req extends IncomingMessage>(
     contentType: req.headers['content-type'],
     body: () => bodyOf(req),
     beforeHead: (hook) => beforeHead(res, hook),
+    isAnswered: () => res.headersSent,
     hold: (maxBodyBytes) => new ResponseHold(res, maxBodyBytes),
-    answer: (answer) => send(res, answer, res.end),
+    answer: (answer) => sendUnlessSent(res, answer),
     proceed: () => next(),
     fail: (error) => next(error),
   }

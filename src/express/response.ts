@@ -76,6 +76,11 @@ export function send(res: ServerResponse, answer: Answer, end: ServerResponse['e
   end.call(res, body, 'utf8')
 }
 
+/** Somebody else (a response time-out) may have answered while a store was asked. */
+export function sendUnlessSent(res: ServerResponse, answer: Answer): void {
+  if (!res.headersSent) send(res, answer, res.end)
+}
+
 /** RFC 9110, section 6.4.1: these answers never have content. */
 function hasContent(status: number): boolean {
   return status >= 200 && status !== 204 && status !== 304

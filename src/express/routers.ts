@@ -7,7 +7,7 @@ import { type LeaseServiceOptions, leaseService } from '../http/lease-service.ts
 import type { Service, ServiceRequest } from '../http/service.ts'
 import type { LeaseStore } from '../lease/lease-store.ts'
 import { bodyOf, type ExpressRequest } from './request.ts'
-import { send } from './response.ts'
+import { sendUnlessSent } from './response.ts'
 
 /** A middleware of Express that answers its own routes and passes on all others. */
 export type Router = (
@@ -45,10 +45,12 @@ export function fenceRoutes<
 
 function router<Req extends IncomingMessage>(service: Service<Req>): Router {
   return (req, res, next) => {
-    service(requestOf(req as Req & ExpressRequest)).then((answer) => {
-      if (answer === undefined) next()
-      else send(res, answer, res.end)
-    }, next)
+    service(requestOf(req as Req & ExpressRequest))
+      .then((answer) => {
+        if (answer === undefined) next()
+        else sendUnlessSent(res, answer)
+      })
+      .catch(next)
   }
 }
 

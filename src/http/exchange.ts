@@ -55,9 +55,11 @@ export interface Exchange<Req = unknown> {
   body(): RequestBody
   /** Calls `hook` once, just before the head of the answer is sent, with its status. */
   beforeHead(hook: (status: number) => HeadChange): void
+  /** Whether the head of an answer has gone out, whoever sent it. */
+  isAnswered(): boolean
   /** Holds back what is answered from here on, up to `maxBodyBytes`, until it is released. */
   hold(maxBodyBytes: number): Hold
-  /** Sends an answer of the guard's own. */
+  /** Sends an answer of the guard's own, unless somebody else has answered. */
   answer(answer: Answer): void
   /** Lets the handler run. */
   proceed(): void

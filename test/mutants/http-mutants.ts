@@ -65,6 +65,11 @@ const http = [
   ]),
   ...mutantsOf('src/http/protect-handler.ts', [
     [
+      'the handler of a request that is answered already is run',
+      'if (exchange.isAnswered()) throw',
+      'if (false) throw',
+    ],
+    [
       'a client error is recorded as done',
       "if (status < 400) return 'applied'",
       "if (status < 500) return 'applied'",
