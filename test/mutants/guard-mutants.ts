@@ -172,6 +172,13 @@ const guard = [
       'fingerprint: fingerprint !== undefined ?',
     ],
   ]),
+  ...mutantsOf('src/guard/fenced-storage.ts', [
+    ['what JSON cannot say is compared without it', 'toJson(each, ', 'JSON.stringify(each, '],
+    ['one id on two methods is a replay', 'JSON.stringify(name)', '1'],
+    ['an instance of a class has no methods', '!found.has(name)) found', 'found.has(name)) found'],
+    ['a method is that of the base class', '!found.has(name)) found', 'true) found'],
+    ['a method loses its resource', 'Reflect.apply(method, methods,', 'Reflect.apply(method, {},'],
+  ]),
   ...mutantsOf('src/guard/guard-options.ts', [
     ["the text 'false' fails open", "if (typeof failOpen !== 'boolean')", 'if (false)'],
     [

@@ -95,6 +95,26 @@ describe('a fenced storage', () => {
     })
   })
 
+  it('takes an instance of a class, of which everything public is a method', () => {
+    class Accounts {
+      readonly #currency = 'EUR'
+      credit(_tx: Database, amount: number) {
+        return `${amount} ${this.#currency}`
+      }
+    }
+    class Open extends Accounts {
+      readonly name = 'open'
+    }
+    never(async () => {
+      const storage = fencedStorage(sqlite, new Accounts())
+      expectTypeOf(await storage.credit({ token }, 5)).toEqualTypeOf<Outcome<string>>()
+      // @ts-expect-error a name is no method
+      fencedStorage(sqlite, new Open())
+      // @ts-expect-error nor is text a resource
+      fencedStorage(sqlite, 'accounts')
+    })
+  })
+
   it('gives the transaction to its methods, and awaits them on asynchronous engines', () => {
     never(async () => {
       const storage = fencedStorage(pooled, {
