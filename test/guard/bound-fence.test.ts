@@ -43,7 +43,7 @@ describe('a bound fence', () => {
     d.db.exec('BEGIN')
     expect(bound.within(d.db, d.appends('x'), nothing).status).toBe('replayed')
     d.db.exec('COMMIT')
-    expect((await bound.write(d.appends('x'))).status).toBe('replayed')
+    expect((await d.guard.write(bound.intent, d.appends('x'))).status).toBe('replayed')
     expect(d.log()).toEqual(['x'])
   })
 

@@ -95,3 +95,27 @@ describe('while the store is unavailable', () => {
     expect(outcome.result).toBe('r')
   })
 })
+
+describe('an effect without an operation id that throws', () => {
+  it('leaves a record that holds nobody back, and that only resolving it ends', async () => {
+    const { guard } = faultyDestination()
+    expect(await failure(guard.effect(intent(1), () => Promise.reject(boom)))).toBe(boom)
+    const [left] = await guard.unsettled()
+    expect(left).toMatchObject({ status: 'unknown', generation: 1 })
+    const { operationId } = left as { operationId: string }
+    expect(operationId).toMatch(/^unnamed-/)
+    expect((await guard.effect(intent(2), async () => 'r')).status).toBe('applied')
+    expect(await guard.prune({ olderThanMs: 0 })).toEqual({ pruned: 0 })
+    expect((await guard.advance(intent(2).token)).unknown).toBe(1)
+    await guard.resolve({ jobId: 'job', operationId }, { status: 'not_applied' })
+    expect(await guard.unsettled()).toEqual([])
+  })
+
+  it('leaves none where that is proof that nothing happened', async () => {
+    const { guard } = faultyDestination()
+    const fails = () => Promise.reject(boom)
+    const call = guard.effect(intent(1), fails, { errorsMean: 'not_applied' })
+    expect(await failure(call)).toBe(boom)
+    expect(await guard.unsettled()).toEqual([])
+  })
+})
