@@ -175,4 +175,17 @@ describeEngine('PostgreSQL, waiting for a lock', bench.problem, () => {
     })
     expect(await guard.prune({ olderThanMs: 0 })).toEqual({ pruned: 1 })
   })
+  it('R127: so does the pruning of leases', async () => {
+    const leases = bench.leases()
+    for (const jobId of ['x', 'y']) {
+      const claim = await leases.claim({ jobId, owner: 'worker', ttlMs: 60_000 })
+      if (claim.status !== 'claimed') throw new Error(claim.status)
+      await leases.release(claim.lease)
+    }
+    await bench.transaction(async (tx) => {
+      await tx.query(`SELECT FROM ${bench.schema}.writefence_lease WHERE job_id = 'x' FOR UPDATE`)
+      expect(await leases.prune({ olderThanMs: 0 })).toEqual({ pruned: 1 })
+    })
+    expect(await leases.prune({ olderThanMs: 0 })).toEqual({ pruned: 1 })
+  })
 })

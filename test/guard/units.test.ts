@@ -137,7 +137,7 @@ describe('the ruling on a write', () => {
     expect(action).toMatchObject({ operation: { generation: 5, attemptId: 'u' } })
   })
 
-  it('that reruns after an attempt of unknown outcome knows of it, and holds back as its own', () => {
+  it('that reruns after an attempt of unknown outcome knows of it, holding back as its own', () => {
     const { answer, action } = reserving(intent(6, 'x'), true).step(view(held, unknown))
     expect(answer).toMatchObject({ verdict: { status: 'apply' }, earlier: 'unknown' })
     expect(action).toMatchObject({ operation: { generation: 6, attemptId: 'u' } })

@@ -164,6 +164,11 @@ const leases = [
       `ON CONFLICT (job_id) DO UPDATE SET generation = 0, status = 'released', owner = NULL,
         lease_id = NULL, ttl = NULL, lease_until = NULL, ended_by = 'operator' RETURNING`,
     ],
+    [
+      'pruning leases waits for what is locked',
+      'LIMIT $2::bigint FOR UPDATE SKIP LOCKED)',
+      'LIMIT $2::bigint)',
+    ],
     ['a process claims by its own clock', 'now?.() ?? null', 'now?.() ?? Date.now()'],
     [
       'that an ending was late is forgotten',

@@ -22,6 +22,11 @@ const connections = [
       'current !== null',
     ],
     [
+      'a connection that was lost is left as it is',
+      'if (current !== undefined) this.#drop(current, undefined)',
+      '',
+    ],
+    [
       'a server is not looked at',
       '    await this.#inspect((script, keys, args) => evaluate(link, script, keys, args))\n',
       '',
