@@ -37,7 +37,7 @@ describe.each(versions)('%s, leaseRoutes', (_, express) => {
     return { store, db, app, post, pass: (ms: number) => (now += ms) }
   }
 
-  it('a claim without a leaseId is given one, and is not recognised when it comes again', async () => {
+  it('a claim without a leaseId is given one, and not recognised when it comes again', async () => {
     const { post } = setUp()
     const claimed = await post('/leases/job/claim', { owner: 'w-1', ttlMs: 500 })
     expect([claimed.status, claimed.body.lease.leaseId]).toEqual([
