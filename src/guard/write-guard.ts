@@ -33,7 +33,7 @@ export type Resolution =
   | { readonly status: 'applied'; readonly result?: unknown }
   | { readonly status: 'not_applied' }
 
-const STORE_METHODS = ['transact', 'within', 'view', 'list', 'prune', 'close'] as const
+const STORE_METHODS = ['transact', 'view'] as const
 
 /**
  * The check at the destination: refuses what comes from a lease that is over, and recognises what

@@ -21,18 +21,7 @@ export interface LeaseServiceOptions<Req> {
 }
 
 const NAMES = { authorize: true } satisfies OptionNames<LeaseServiceOptions<unknown>>
-const STORE_METHODS = [
-  'claim',
-  'renew',
-  'complete',
-  'release',
-  'get',
-  'list',
-  'raise',
-  'forceRelease',
-  'reopen',
-  'prune',
-] as const
+const STORE_METHODS = ['claim', 'renew', 'complete', 'release'] as const
 
 /**
  * `POST /leases/:jobId/claim | renew | complete | release`, `GET /leases/:jobId`, and the calls of
