@@ -17,6 +17,7 @@ import {
   headIsSent,
   pretend,
   readWrite,
+  watchCuts,
 } from './response.ts'
 
 type Below = Pick<
@@ -40,7 +41,13 @@ export class ResponseHold implements Hold {
   /** Whether the handler has sent its head, and with which status. */
   #headed = false
   #status = 200
+  #message = ''
+  /** Whether the code that runs right now was told that the head is sent. */
+  #toldOfHead = false
   #done = false
+  /** Whether the client has yet to take what was passed on, and whether it may take its time. */
+  #blocked = false
+  #waits = true
   #clientGone: boolean
   #closeHeld = false
   #size = 0
@@ -68,11 +75,16 @@ export class ResponseHold implements Hold {
 
   release(): void {
     if (this.#phase === 'open') return
-    if (this.#phase === 'holding') this.#res.statusCode = this.#status
+    if (this.#phase === 'holding') this.#restoreStatus()
     this.#open()
     const body = this.#chunks.length === 0 ? undefined : Buffer.concat(this.#chunks)
     this.#below.end.call(this.#res, body, 'utf8', this.#callback)
     this.#cut?.()
+  }
+
+  waitNoMore(): void {
+    this.#waits = false
+    this.#cutBlocked()
   }
 
   drop(): void {
@@ -110,10 +122,11 @@ export class ResponseHold implements Hold {
       if (this.#phase === 'holding') this.#ensureHead()
       else below.flushHeaders.call(res)
     }
-    res.emit = (event: string | symbol, ...args: unknown[]) =>
-      event === 'close' && holds()
-        ? this.#hangUp()
-        : Reflect.apply(below.emit, res, [event, ...args])
+    res.emit = (event: string | symbol, ...args: unknown[]) => {
+      if (event === 'close' && holds()) return this.#hangUp()
+      if (event === 'drain') this.#blocked = false
+      return Reflect.apply(below.emit, res, [event, ...args])
+    }
     res.destroy = (error?: Error) => {
       if (holds()) this.#destroyed(error)
       return below.destroy.call(res, error)
@@ -125,12 +138,22 @@ export class ResponseHold implements Hold {
         return change.apply(res, args)
       }) as never
     }
-    pretend(res, 'headersSent', () => (this.#phase === 'holding' ? this.#headed : undefined))
+    pretend(res, 'headersSent', () => this.#tellOfHead())
     pretend(res, 'writableEnded', () => (holds() ? this.#done : undefined))
     res.on('pipe', (source: Readable) => {
       this.#source = source
       source.once('close', () => this.#cutShort(source))
     })
+    this.#restoreSocket = watchCuts(res, (cut) => this.#onCut(cut))
+  }
+
+  #tellOfHead(): boolean | undefined {
+    if (this.#phase === 'open' || !this.#headed) return undefined
+    this.#toldOfHead = true
+    process.nextTick(() => {
+      this.#toldOfHead = false
+    })
+    return true
   }
 
   #writeHead(args: HeadArguments): ServerResponse {
@@ -138,7 +161,14 @@ export class ResponseHold implements Hold {
     applyHead(this.#res, args)
     this.#headed = true
     this.#status = this.#res.statusCode
+    this.#message = this.#res.statusMessage ?? ''
     return this.#res
+  }
+
+  /** As they were when the handler sent its head: later changes come too late. */
+  #restoreStatus(): void {
+    this.#res.statusCode = this.#status
+    this.#res.statusMessage = this.#message
   }
 
   /** Asks the top layer, so that those above (compression) hear of it as they would. */
@@ -185,49 +215,62 @@ export class ResponseHold implements Hold {
     if (this.#chunks.length < 2) return true
     if (this.#phase === 'holding') {
       this.#phase = 'passing'
+      this.#restoreStatus()
       this.#below.writeHead.call(this.#res, this.#status)
     }
     const pieces = this.#chunks.splice(0, this.#chunks.length - 1)
-    return pieces.map((piece) => this.#below.write.call(this.#res, piece, 'utf8')).every(Boolean)
+    const taken = pieces.map((piece) => this.#below.write.call(this.#res, piece, 'utf8'))
+    this.#blocked = !taken.every(Boolean)
+    if (!this.#waits) this.#cutBlocked()
+    return !this.#blocked || this.#clientGone
+  }
+
+  #cutBlocked(): void {
+    if (!this.#blocked || this.#done || this.#phase === 'open') return
+    // Not by the handler, whatever it has just asked.
+    this.#toldOfHead = false
+    this.#below.destroy.call(this.#res)
+    this.#loseClient()
   }
 
   #finish(kept: boolean): void {
     this.#done = true
-    this.#deferCut()
     const body = kept ? Buffer.concat(this.#chunks) : undefined
     this.#settle?.resolve({ status: this.#status, headers: headersOf(this.#res), body })
   }
 
   /**
-   * Express cuts the connection where an error comes after an answer (one that is sent twice, say).
-   * By then the answer would be with the client: here it has yet to go.
+   * Express cuts the connection where an error comes after the head. So who is told that the head
+   * is sent, and cuts right then, ends the handler in the middle of its answer. Others that cut
+   * (the peer, a time-out, a server that closes) have not asked, and leave the handler at work.
    */
-  #deferCut(): void {
-    const { socket } = this.#res
-    if (socket === null) return
-    const { destroy } = socket
-    socket.destroy = (error) => {
-      const cut = () => destroy.call(socket, error)
+  #onCut(cut: () => void): void {
+    if (this.#done && this.#phase !== 'open') {
+      // By now the answer (one that is sent twice, say) would be with the client: it has yet to go.
       this.#cut = () => {
         if (this.#clientGone) cut()
         else this.#res.once('finish', cut)
       }
-      return socket
+      return
     }
-    this.#restoreSocket = () => {
-      socket.destroy = destroy
-    }
+    if (this.#toldOfHead) this.#destroyed(undefined)
+    cut()
+  }
+
+  #hangUp(): boolean {
+    this.#closeHeld = true
+    this.#loseClient()
+    return true
   }
 
   /** The client is gone. Whoever waits for it to read on is told to go on. */
-  #hangUp(): boolean {
+  #loseClient(): void {
+    if (this.#clientGone) return
     this.#clientGone = true
-    this.#closeHeld = true
-    if (this.#done) return true
+    if (this.#done) return
     this.#below.emit.call(this.#res, 'drain')
     // A pipe through compression below waits for that to drain, and it never will.
     this.#source?.resume()
-    return true
   }
 
   /**

@@ -1,6 +1,7 @@
 /** Reading and writing `node:http` responses, the way that middleware above and below expects. */
 
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Answer, HeadChange, HeaderFields } from '../http/exchange.ts'
 
 type HeadHeaders = OutgoingHttpHeaders | readonly (string | number | readonly string[])[]
@@ -146,6 +147,28 @@ export function pretend(
     // Frameworks change the prototype of a response on its way: it is looked up when asked.
     get: () => said() ?? own?.get?.call(res) ?? Reflect.get(Object.getPrototypeOf(res), name, res),
   })
+}
+
+/** Calls `onCut` in place of `socket.destroy`, with what carries it out; returns what ends this. */
+export function watchCuts(res: ServerResponse, onCut: (cut: () => void) => void): () => void {
+  let restore = () => {}
+  const watch = (socket: Socket) => {
+    const { destroy } = socket
+    socket.destroy = (error) => {
+      onCut(() => destroy.call(socket, error))
+      return socket
+    }
+    restore = () => {
+      socket.destroy = destroy
+    }
+  }
+  // Behind another request of its connection a response has no socket yet.
+  if (res.socket === null) res.once('socket', watch)
+  else watch(res.socket)
+  return () => {
+    res.off('socket', watch)
+    restore()
+  }
 }
 
 /** The arguments of `write` and `end`: (chunk?, encoding?, callback?). */

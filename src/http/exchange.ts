@@ -33,9 +33,15 @@ export interface HeldAnswer {
 export interface Hold {
   /**
    * Settles once the handler has ended its answer, whether or not the client is still there.
-   * Rejects where it destroyed the response: what it did before is not known.
+   * Rejects where it destroyed the response, or failed in the middle of it: what it did before is
+   * not known.
    */
   readonly ended: Promise<HeldAnswer>
+  /**
+   * From here on the handler waits for no client that does not read what has been sent: its
+   * connection is cut, as if it had hung up.
+   */
+  waitNoMore(): void
   /** Lets the answer out. */
   release(): void
   /** Drops the answer, so that another can be sent; cuts the connection where it is half sent. */

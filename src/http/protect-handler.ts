@@ -2,6 +2,7 @@
 
 import { AttemptSupersededError, NotAppliedError, WriteRefusedError } from '../errors.ts'
 import { publishFault } from '../events.ts'
+import type { EffectContext } from '../guard/effect.ts'
 import type { StoreMode } from '../guard/fence-store.ts'
 import type { Outcome } from '../guard/outcome.ts'
 import type { AnswerVerdict } from './answer-verdict.ts'
@@ -31,11 +32,11 @@ export async function protectHandler<Tx, Mode extends StoreMode, Req>(
 ): Promise<void> {
   const { guard, intent } = fence
   const run: Run = {}
-  const perform = async (): Promise<unknown> => {
+  const perform = async ({ signal }: EffectContext): Promise<unknown> => {
     verdict.passed(intent.token.generation)
     // The head of an answer that is too long to be held back goes out before the handler has ended.
     const over = verdict.begin()
-    return runHandler(run, exchange, settings).finally(over)
+    return runHandler(run, exchange, settings, signal).finally(over)
   }
   const { deadlineMs, onUnknown, errorsMean, afterOverdue } = settings
   const onEnded = (ended: NonNullable<Run['ended']>): void => {
@@ -64,12 +65,16 @@ async function runHandler<Req>(
   run: Run,
   exchange: Exchange<Req>,
   settings: FencingSettings<Req>,
+  late: AbortSignal,
 ): Promise<RecordedAnswer> {
   // A response time-out, say, while the store was asked: there is nothing left to hold back.
   if (exchange.isAnswered()) throw new NotAppliedError('it was answered before the handler ran')
-  run.hold = exchange.hold(settings.maxBodyBytes)
+  const hold = exchange.hold(settings.maxBodyBytes)
+  run.hold = hold
+  // Past its deadline the operation is in the way of newer generations: no client may prolong that.
+  late.addEventListener('abort', () => hold.waitNoMore(), { once: true })
   exchange.proceed()
-  const answer = await run.hold.ended
+  const answer = await hold.ended
   const ending = endingOf(answer.status, settings)
   const recorded = recordAnswer(answer, settings.maxBodyBytes)
   run.ending = ending

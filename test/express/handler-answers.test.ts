@@ -81,6 +81,44 @@ const answers: readonly (readonly [name: string, handler: Handler])[] = [
 describe.each(versions)("%s, protect: 'handler'", (_, express) => {
   const setUp = (handler: Handler) => effectRoute(express, handler)
 
+  describe('a status message', () => {
+    it('that cannot be sent fails the first caller, and is not in the record', async () => {
+      const { post, runs } = setUp((_req, res) => {
+        res.statusMessage = 'a\nb'
+        res.status(201).json({ done: true })
+      })
+      const first = await post()
+      expect(first.status).toBe(500)
+      expect(first.headers['fencing-verdict']).toBe('applied;highest=7')
+      const again = await post()
+      expect([again.status, again.body]).toEqual([201, { done: true }])
+      expect(runs()).toBe(1)
+    })
+
+    it.each<[string, Handler]>([
+      [
+        'an answer',
+        (_req, res) => {
+          res.status(201).json({ done: true })
+          res.statusMessage = 'a\nb'
+        },
+      ],
+      [
+        'a head that goes out before the end',
+        (_req, res) => {
+          res.writeHead(201)
+          res.statusMessage = 'a\nb'
+          res.write(Buffer.alloc(1_000_000))
+          res.write(Buffer.alloc(1_000_000))
+          res.end()
+        },
+      ],
+    ])('that comes after %s comes too late', async (_name, handler) => {
+      const { post } = setUp(handler)
+      expect((await post()).status).toBe(201)
+    })
+  })
+
   describe.each(answers)('%s', (_name, handler) => {
     const essence = ({ status, body, text: sent, headers }: request.Response) => ({
       status,

@@ -65,6 +65,11 @@ const http = [
   ]),
   ...mutantsOf('src/http/protect-handler.ts', [
     [
+      'newer generations wait for the client of an older one',
+      "  late.addEventListener('abort', () => hold.waitNoMore(), { once: true })\n",
+      '',
+    ],
+    [
       'the handler of a request that is answered already is run',
       'if (exchange.isAnswered()) throw',
       'if (false) throw',
@@ -84,6 +89,42 @@ const http = [
       'success is answered for what another attempt settled',
       'if (cause || error instanceof WriteRefusedError) {',
       'if (false) {',
+    ],
+  ]),
+  ...mutantsOf('src/express/capture.ts', [
+    [
+      'a handler that fails in the middle of its answer stays in flight',
+      '    if (this.#toldOfHead) this.#destroyed(undefined)\n',
+      '',
+    ],
+    [
+      'a server that closes ends the handlers that are at work',
+      'if (this.#toldOfHead) this',
+      'this',
+    ],
+    [
+      'the peer ends the handlers that have looked at their answer',
+      `    process.nextTick(() => {
+      this.#toldOfHead = false
+    })
+`,
+      '',
+    ],
+    [
+      'a client that does not read is cut before the deadline',
+      'if (!this.#waits) this.#cutBlocked()',
+      'this.#cutBlocked()',
+    ],
+    [
+      'a client that falls behind after the deadline is waited for',
+      '    if (!this.#waits) this.#cutBlocked()\n',
+      '',
+    ],
+    ['a client that reads is cut at the deadline', 'if (!this.#blocked || this', 'if (this'],
+    [
+      'a cut at the deadline is taken for one of the handler',
+      '    this.#toldOfHead = false\n    this.#below',
+      '    this.#below',
     ],
   ]),
   ...mutantsOf('src/http/recording.ts', [

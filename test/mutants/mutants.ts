@@ -47,7 +47,7 @@ const TESTS: readonly (readonly [of: RegExp, ...tests: readonly (readonly string
   [/^src\/lease\/lease-rules/, ['test/conformance/lease-store.sqlite']],
   [/^src\/lease\//, ['test/lease/']],
   [/^src\/http\/(fence|lease)-service/, ['test/express/fence-routes', 'test/express/lease-routes']],
-  [/^src\/http\//, ['test/http/', 'test/express/']],
+  [/^src\/(express|http)\//, ['test/http/', 'test/express/']],
   [/^src\/wire\//, ['test/wire/'], ['test/express/']],
   [/^src\/storage\/(job-turns|retry|turns)/, ['test/storage/retry', 'turns.test']],
   [/^src\/storage\/ruled/, onPostgres(LAWS)],
@@ -102,7 +102,10 @@ const FAR: readonly (readonly [of: RegExp, ...tests: readonly (readonly string[]
     /lease/,
     ['test/lease/', 'test/storage/http/', 'test/express/lease-routes', 'test/processes/leases'],
   ],
-  [/^src\/(http|wire)\//, ['test/http/', 'test/wire/', 'test/express/', 'test/storage/http/']],
+  [
+    /^src\/(express|http|wire)\//,
+    ['test/http/', 'test/wire/', 'test/express/', 'test/storage/http/'],
+  ],
   [
     /./,
     [
