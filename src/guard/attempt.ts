@@ -81,8 +81,7 @@ export function tellEnd<Tx, Mode extends StoreMode, R>(
   { onEnded }: EffectPlan<Tx, Mode, R>,
   ...ended: Parameters<NonNullable<EffectOptions<R>['onEnded']>>
 ): void {
-  if (onEnded === undefined) return
-  const told = (async () => onEnded(...ended))()
+  const told = (async () => onEnded?.(...ended))()
   told.catch((error: unknown) => {
     process.emitWarning(`onEnded threw: ${inspect(error)}`, { code: 'WRITEFENCE_ON_ENDED' })
   })

@@ -73,9 +73,6 @@ export interface EffectPlan<Tx, Mode extends StoreMode, R> {
 export async function runEffect<Tx, Mode extends StoreMode, R>(
   plan: EffectPlan<Tx, Mode, R>,
 ): Promise<Outcome<R>> {
-  if (plan.onEnded !== undefined && typeof plan.onEnded !== 'function') {
-    throw new TypeError('onEnded must be a function')
-  }
   const attempt: Attempt = {
     job: plan.order.job,
     operationId: plan.order.operationId ?? `unnamed-${randomUUID()}`,

@@ -76,13 +76,14 @@ export function checkEffectOptions<R>(options: EffectOptions<R>, otherwiseMs: nu
 
 /** @throws TypeError or RangeError naming the option, `olderThanMs` where there is no request */
 export function checkPrune(request: PruneRequest | undefined) {
-  checkOptionNames(request ?? {}, PRUNE)
-  const sealedOnly: unknown = request?.sealedOnly ?? false
+  const given: Partial<PruneRequest> = request ?? {}
+  checkOptionNames(given, PRUNE)
+  const sealedOnly: unknown = given.sealedOnly ?? false
   // Engines would not agree on what a text means, and what is pruned is gone.
   if (typeof sealedOnly !== 'boolean') throw new TypeError('sealedOnly must be a boolean')
   return {
-    olderThanMs: checkDuration('olderThanMs', request?.olderThanMs, 0),
-    limit: checkCount('limit', request?.limit ?? 1000, 1, 10_000),
+    olderThanMs: checkDuration('olderThanMs', given.olderThanMs, 0),
+    limit: checkCount('limit', given.limit ?? 1000, 1, 10_000),
     sealedOnly,
   }
 }

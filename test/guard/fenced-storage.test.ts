@@ -57,6 +57,12 @@ describe('a fenced storage', () => {
     expect(await again).toMatchObject({ status: 'replayed', result: { amount: 5 } })
   })
 
+  it('takes methods of an object that has no prototype', async () => {
+    const d = new SqliteDestination()
+    const bare = Object.assign(Object.create(null) as object, { one: () => 1 })
+    expect(await fencedStorage(d.guard, bare).one(intent(1, 'x'))).toMatchObject({ result: 1 })
+  })
+
   it('takes a bound fence, and writes through it', async () => {
     const { d, storage } = accounts()
     const bound = d.guard.bind(intent(2, 'x', { scope: 's' }))
