@@ -75,8 +75,8 @@ export interface FencingOptions<Req> {
   readonly afterOverdue?: 'refuse' | 'proceed' | undefined
   /**
    * For `protect: 'handler'`: bodies up to this are recorded and replayed, in bytes; 1 MiB unless
-   * told. A longer one is sent as it comes, with the verdict `outcome_unknown` on its head, and
-   * recorded as done without it. A client that is behind with reading it at the deadline, or later,
+   * told. A longer one is sent as it comes, with the verdict `passed`, and recorded as done
+   * without it. A client that is behind with reading it at the deadline, or later,
    * is cut off: the handler must not wait for it.
    */
   readonly maxBodyBytes?: number | undefined

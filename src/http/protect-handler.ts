@@ -34,9 +34,7 @@ export async function protectHandler<Tx, Mode extends StoreMode, Req>(
   const run: Run = {}
   const perform = async ({ signal }: EffectContext): Promise<unknown> => {
     verdict.passed(intent.token.generation)
-    // The head of an answer that is too long to be held back goes out before the handler has ended.
-    const over = verdict.begin()
-    return runHandler(run, exchange, settings, signal).finally(over)
+    return runHandler(run, exchange, settings, signal)
   }
   const { deadlineMs, onUnknown, errorsMean, afterOverdue } = settings
   const onEnded = (ended: NonNullable<Run['ended']>): void => {
