@@ -179,11 +179,9 @@ async function refusalIn(
   const { jobId, generation } = lease
   const sent = { jobId, generation, operationId, highestGeneration }
   const waitMs = readRetryAfter(response.headers)
-  const text = await textBefore(late, response).catch(() => {
-    signal.throwIfAborted()
-    return ''
-  })
-  const problem = parseProblem(response.headers.get('Content-Type'), text)
+  const text = await textBefore(late, response).catch(() => signal.throwIfAborted())
+  const type = response.headers.get('Content-Type')
+  const problem = text === undefined ? undefined : parseProblem(type, text)
   if (problem?.code === word) return problemError(problem, sent, waitMs)
   return word === 'store_unavailable'
     ? new StoreUnavailableError('the destination cannot reach its store')

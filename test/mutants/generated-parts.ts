@@ -12,6 +12,7 @@ export const generatedParts: ReadonlyMap<string, GeneratedPart> = new Map([
     {
       mutate: 'src/guard/**/*.ts',
       tests: [
+        'test/options.test.ts',
         'test/guard/*.test.ts',
         'test/conformance/fence-store.sqlite.test.ts',
         'test/storage/sqlite/*.test.ts',
@@ -23,6 +24,7 @@ export const generatedParts: ReadonlyMap<string, GeneratedPart> = new Map([
     {
       mutate: 'src/storage/sqlite/**/*.ts',
       tests: [
+        'test/options.test.ts',
         'test/storage/*.test.ts',
         'test/storage/sqlite/*.test.ts',
         'test/conformance/*.sqlite.test.ts',
@@ -35,6 +37,7 @@ export const generatedParts: ReadonlyMap<string, GeneratedPart> = new Map([
     {
       mutate: 'src/lease/**/*.ts',
       tests: [
+        'test/options.test.ts',
         'test/lease/*.test.ts',
         'test/storage/http/*.test.ts',
         'test/conformance/lease-store.*.test.ts',
@@ -46,7 +49,12 @@ export const generatedParts: ReadonlyMap<string, GeneratedPart> = new Map([
     'http',
     {
       mutate: 'src/http/**/*.ts',
-      tests: ['test/http/*.test.ts', 'test/express/*.test.ts', 'test/wire/*.test.ts'],
+      tests: [
+        'test/options.test.ts',
+        'test/http/*.test.ts',
+        'test/express/*.test.ts',
+        'test/wire/*.test.ts',
+      ],
     },
   ],
 ])

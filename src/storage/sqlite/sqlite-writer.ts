@@ -193,7 +193,7 @@ export class SqliteWriter {
   #recover(queue: TicketQueue<SqliteWork>, members: Member[], ended: TransactionEnded): Round {
     // Nothing but the effect of a member ends a transaction.
     const { ticket } = members.at(-1) as Member
-    let committed = false
+    let committed: boolean
     try {
       this.#transaction.rollback()
       committed = members.length > 1 && this.#transaction.wasCommitted()
