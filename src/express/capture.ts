@@ -9,6 +9,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { HeldAnswer, Hold } from '../http/exchange.ts'
+import { Patience } from './patience.ts'
 import {
   applyHead,
   type Callback,
@@ -45,9 +46,7 @@ export class ResponseHold implements Hold {
   /** Whether the code that runs right now was told that the head is sent. */
   #toldOfHead = false
   #done = false
-  /** Whether the client has yet to take what was passed on, and whether it may take its time. */
-  #blocked = false
-  #waits = true
+  readonly #patience: Patience
   #clientGone: boolean
   #closeHeld = false
   #size = 0
@@ -64,6 +63,7 @@ export class ResponseHold implements Hold {
     const { writeHead, write, end, flushHeaders, emit, destroy } = res
     this.#below = { writeHead, write, end, flushHeaders, emit, destroy }
     this.#headersBefore = res.getHeaders()
+    this.#patience = new Patience(res, () => this.#cutOff())
     this.#clientGone = res.destroyed
     this.ended = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject }
@@ -83,8 +83,7 @@ export class ResponseHold implements Hold {
   }
 
   waitNoMore(): void {
-    this.#waits = false
-    this.#cutBlocked()
+    this.#patience.limit()
   }
 
   drop(): void {
@@ -124,7 +123,7 @@ export class ResponseHold implements Hold {
     }
     res.emit = (event: string | symbol, ...args: unknown[]) => {
       if (event === 'close' && holds()) return this.#hangUp()
-      if (event === 'drain') this.#blocked = false
+      if (event === 'drain') this.#patience.renew()
       return Reflect.apply(below.emit, res, [event, ...args])
     }
     res.destroy = (error?: Error) => {
@@ -144,7 +143,7 @@ export class ResponseHold implements Hold {
       this.#source = source
       source.once('close', () => this.#cutShort(source))
     })
-    this.#restoreSocket = watchCuts(res, (cut) => this.#onCut(cut))
+    this.#restoreSocket = watchCuts(res, (cut, error) => this.#onCut(cut, error))
   }
 
   #tellOfHead(): boolean | undefined {
@@ -220,15 +219,11 @@ export class ResponseHold implements Hold {
     }
     const pieces = this.#chunks.splice(0, this.#chunks.length - 1)
     const taken = pieces.map((piece) => this.#below.write.call(this.#res, piece, 'utf8'))
-    this.#blocked = !taken.every(Boolean)
-    if (!this.#waits) this.#cutBlocked()
-    return !this.#blocked || this.#clientGone
+    return taken.every(Boolean) || this.#clientGone
   }
 
-  #cutBlocked(): void {
-    if (!this.#blocked || this.#done || this.#phase === 'open') return
-    // Not by the handler, whatever it has just asked.
-    this.#toldOfHead = false
+  #cutOff(): void {
+    if (this.#done) return
     this.#below.destroy.call(this.#res)
     this.#loseClient()
   }
@@ -242,9 +237,10 @@ export class ResponseHold implements Hold {
   /**
    * Express cuts the connection where an error comes after the head. So who is told that the head
    * is sent, and cuts right then, ends the handler in the middle of its answer. Others that cut
-   * (the peer, a time-out, a server that closes) have not asked, and leave the handler at work.
+   * (the peer, a time-out, a server that closes) have not asked, and leave the handler at work. An
+   * error is the network's, whoever asked just before.
    */
-  #onCut(cut: () => void): void {
+  #onCut(cut: () => void, error: Error | undefined): void {
     if (this.#done && this.#phase !== 'open') {
       // By now the answer (one that is sent twice, say) would be with the client: it has yet to go.
       this.#cut = () => {
@@ -253,7 +249,7 @@ export class ResponseHold implements Hold {
       }
       return
     }
-    if (this.#toldOfHead) this.#destroyed(undefined)
+    if (this.#toldOfHead && error === undefined) this.#destroyed(undefined)
     cut()
   }
 
@@ -290,6 +286,7 @@ export class ResponseHold implements Hold {
 
   #open(): void {
     this.#phase = 'open'
+    this.#patience.end()
     this.#restoreSocket?.()
     if (this.#closeHeld) process.nextTick(() => this.#below.emit.call(this.#res, 'close'))
     this.#closeHeld = false

@@ -150,12 +150,15 @@ export function pretend(
 }
 
 /** Calls `onCut` in place of `socket.destroy`, with what carries it out; returns what ends this. */
-export function watchCuts(res: ServerResponse, onCut: (cut: () => void) => void): () => void {
+export function watchCuts(
+  res: ServerResponse,
+  onCut: (cut: () => void, error: Error | undefined) => void,
+): () => void {
   let restore = () => {}
   const watch = (socket: Socket) => {
     const { destroy } = socket
     socket.destroy = (error) => {
-      onCut(() => destroy.call(socket, error))
+      onCut(() => destroy.call(socket, error), error)
       return socket
     }
     restore = () => {

@@ -15,6 +15,8 @@ export class AnswerVerdict {
   readonly #enforced: boolean
   #verdict: FencingVerdict = { word: 'passed' }
   #running = 0
+  /** Operations of which an effect ended without proof; whatever else took place hides none. */
+  readonly #unknown = new Set<unknown>()
 
   /** Where nothing is enforced (report mode) every answer says `passed`: it proves nothing. */
   constructor(enforced: boolean) {
@@ -23,6 +25,7 @@ export class AnswerVerdict {
 
   /** While a write runs on, what it will have done is not known. A refusal that came stands. */
   get word(): VerdictWord {
+    if (this.#unknown.size > 0) return 'outcome_unknown'
     const { word } = this.#verdict
     return this.#running > 0 && !isProblemCode(word) ? 'outcome_unknown' : word
   }
@@ -41,10 +44,11 @@ export class AnswerVerdict {
   }
 
   /** Of several writes in one request one that took place now makes the answer a first one. */
-  outcome({
-    status,
-    highestGeneration,
-  }: Pick<Outcome<unknown>, 'status' | 'highestGeneration'>): void {
+  outcome(
+    { status, highestGeneration }: Pick<Outcome<unknown>, 'status' | 'highestGeneration'>,
+    operationId: string | undefined,
+  ): void {
+    this.#unknown.delete(operationId)
     const word = this.#verdict.word === 'applied' ? 'applied' : status
     this.#verdict = { word, highestGeneration }
   }
@@ -57,11 +61,12 @@ export class AnswerVerdict {
     this.#verdict = { word: error.code, highestGeneration: told ?? highestGeneration }
   }
 
-  /** What is known of an effect, whatever error it ended with. */
-  ended(ended: 'applied' | 'not_applied' | 'unknown'): void {
-    if (ended === 'not_applied') return
-    const word = ended === 'applied' ? 'applied' : 'outcome_unknown'
-    this.#verdict = { ...this.#verdict, word }
+  /** What is known of an effect, whatever error it ended with. One without an id stays unknown. */
+  ended(ended: 'applied' | 'not_applied' | 'unknown', operationId: string | undefined): void {
+    if (ended === 'unknown') this.#unknown.add(operationId ?? Symbol('unnamed'))
+    if (ended !== 'applied') return
+    this.#unknown.delete(operationId)
+    this.#verdict = { ...this.#verdict, word: 'applied' }
   }
 
   /** Set on every answer, over whatever a handler (one that passes on another's) has set. */

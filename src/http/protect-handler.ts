@@ -54,7 +54,7 @@ export async function protectHandler<Tx, Mode extends StoreMode, Req>(
     exchange.proceed()
     return
   }
-  verdict.outcome(outcome)
+  verdict.outcome(outcome, intent.operationId)
   if (run.hold === undefined) exchange.answer(replayAnswer(outcome.result))
   else run.hold.release()
 }
@@ -106,7 +106,7 @@ function afterRun<Tx, Mode extends StoreMode>(
   const known = { jobId, generation, operationId }
   if (ending === undefined) {
     // It destroyed its response, or `recordable` threw: a new answer replaces what there is.
-    verdict.ended('unknown')
+    verdict.ended('unknown', operationId)
     hold.drop()
     throw error
   }
@@ -119,7 +119,7 @@ function afterRun<Tx, Mode extends StoreMode>(
     }
     // On record as done, without an answer that the codec can spell.
     publishFault({ fault: 'not_recorded', scope, ...known, error })
-    verdict.outcome({ status: 'applied', highestGeneration: generation })
-  } else if (ended !== undefined) verdict.ended(ended)
+    verdict.outcome({ status: 'applied', highestGeneration: generation }, operationId)
+  } else if (ended !== undefined) verdict.ended(ended, operationId)
   hold.release()
 }

@@ -127,11 +127,14 @@ export class RequestFence<Tx, Mode extends StoreMode> extends BoundFence<Tx, Mod
     try {
       const { deadlineMs, onUnknown, errorsMean, afterOverdue } = this.#defaults
       const defaults = { deadlineMs, onUnknown, errorsMean, afterOverdue } as EffectOptions<R>
-      const onEnded = (ended: EffectEnd) => {
+      const { onEnded } = options ?? {}
+      const told = (ended: EffectEnd) => {
         call.ended(ended)
-        return options?.onEnded?.(ended)
+        return onEnded?.(ended)
       }
-      const given = { ...defaults, ...options, onEnded }
+      // What is no function is left for the guard to refuse.
+      const listens = onEnded === undefined || typeof onEnded === 'function'
+      const given = { ...defaults, ...options, onEnded: listens ? told : onEnded }
       return call.done(await super.effect(perform, given, override))
     } catch (error) {
       throw call.failed(error)
@@ -178,7 +181,7 @@ export class RequestFence<Tx, Mode extends StoreMode> extends BoundFence<Tx, Mod
       done: <R>(outcome: Outcome<R>): Outcome<R> => {
         over()
         this.#accounted = true
-        this.#verdict.outcome(outcome)
+        this.#verdict.outcome(outcome, id)
         return outcome
       },
       failed: (error: unknown): unknown => {
@@ -187,7 +190,7 @@ export class RequestFence<Tx, Mode extends StoreMode> extends BoundFence<Tx, Mod
         this.#taken.delete(id)
         this.#verdict.refused(error)
         // An effect that began may have done something, whatever its error says of others.
-        this.#verdict.ended(known)
+        this.#verdict.ended(known, id)
         if (known === 'applied') this.#accounted = true
         return withHttp(error)
       },

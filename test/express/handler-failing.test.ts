@@ -122,6 +122,13 @@ describe.each(versions)('%s, a connection that is cut in the middle of an answer
     ['by a client that hangs up', (_server, sent) => sent.destroy()],
     ['by a client that ends its side', (_server, sent) => sent.socket?.end()],
     ['by an error of the network', (_server, _sent, req) => req.socket.destroy(new Error('reset'))],
+    [
+      // As where a write fails, and compression has asked before it wrote.
+      'by an error of the network, right after somebody has asked',
+      (_server, _sent, req) => {
+        if (req.res?.headersSent) req.socket.destroy(new Error('EPIPE'))
+      },
+    ],
   ])('%s leaves the handler at work: what it answers is recorded', async (_name, cut) => {
     const [began, gone, go] = [signal<Request>(), signal(), signal()]
     const { start, post, server } = await setUp(express, async (req, res) => {

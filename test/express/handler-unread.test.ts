@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { once as eventOf } from 'node:events'
 import { connect } from 'node:net'
 import { Readable } from 'node:stream'
+import { clearInterval as clearRealInterval, setInterval as realInterval } from 'node:timers'
+import { gunzipSync } from 'node:zlib'
 import compression from 'compression'
 import type { Request, RequestHandler, Response } from 'express'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -10,6 +12,8 @@ import { atEnd, bearing, listening, once, plain, signal, versions } from './harn
 import { effectRoute, type Handler } from './routes.ts'
 
 const DEADLINE = 60_000
+/** How long a client may take nothing after it. */
+const PATIENCE = 1_000
 const piece = randomBytes(100_000)
 const settled = () => once<DecisionEvent>('writefence:decision', ({ verb }) => verb === 'effect')
 
@@ -20,6 +24,12 @@ function* pieces() {
 /** Tells when the source has to wait for its client. */
 function piped(blocked: () => void): Handler {
   return (_req, res) => Readable.from(pieces()).once('pause', blocked).pipe(res.type('text/plain'))
+}
+
+/** The client is behind now and then while the network's buffers fill up, and then for good. */
+function timePasses(): void {
+  const clock = realInterval(() => vi.advanceTimersByTime(PATIENCE), 20)
+  atEnd(() => clearRealInterval(clock))
 }
 
 /** A client that sends the request of `post()` and reads nothing of its answer. */
@@ -34,7 +44,12 @@ async function silent(port: number, headers: Record<string, string> = {}): Promi
 
 describe.each(versions)('%s, a client that does not read its answer', (_, express) => {
   // Only the timer of the deadline: the network is real.
-  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+  beforeEach(
+    () =>
+      void vi.useFakeTimers({
+        toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'],
+      }),
+  )
   afterEach(() => void vi.useRealTimers())
 
   const squeeze = compression({ threshold: 0 })
@@ -68,6 +83,8 @@ describe.each(versions)('%s, a client that does not read its answer', (_, expres
     vi.advanceTimersByTime(DEADLINE - 1)
     expect(await guard.inspect('job')).toMatchObject({ inFlight: 1 })
     vi.advanceTimersByTime(1)
+    expect(await guard.inspect('job')).toMatchObject({ inFlight: 1 })
+    timePasses()
     expect((await end).decision).toBe('applied')
     expect(await guard.inspect('job')).toMatchObject({ inFlight: 0, overdue: 0, unknown: 0 })
     expect((await post()).headers['idempotent-replayed']).toBe('true')
@@ -95,6 +112,7 @@ describe.each(versions)('%s, a client that does not read its answer', (_, expres
     await began.promise
     vi.advanceTimersByTime(DEADLINE)
     go.fire()
+    timePasses()
     expect((await end).decision).toBe('applied')
     await gone.promise
     expect((await post()).headers['idempotent-replayed']).toBe('true')
@@ -116,5 +134,47 @@ describe.each(versions)('%s, a client that does not read its answer', (_, expres
     vi.advanceTimersByTime(DEADLINE)
     go.fire()
     expect((await whole).body.toString()).toBe('1234512345123456789.')
+  })
+  it('nor is one cut that reads pieces longer than the buffer', async () => {
+    const [began, go] = [signal(), signal()]
+    const handler: Handler = async (_req, res) => {
+      began.fire()
+      await go.promise
+      for (let index = 0; index < 6; index += 1) {
+        if (res.write(piece)) continue
+        vi.advanceTimersByTime(PATIENCE)
+        await eventOf(res, 'drain')
+      }
+      res.end()
+    }
+    const { app } = effectRoute(express, handler, { deadlineMs: DEADLINE, maxBodyBytes: 3 })
+    const whole = plain(await listening(app), { headers: bearing(7, 'op') })
+    await began.promise
+    vi.advanceTimersByTime(DEADLINE)
+    go.fire()
+    expect((await whole).body.byteLength).toBe(6 * piece.byteLength)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('nor one that has read all there is, if what compresses it has more', async () => {
+    const [behind, go] = [signal(), signal()]
+    let sending: Response | undefined
+    const handler: Handler = async (_req, res) => {
+      sending = res.type('text/plain')
+      while (res.write(piece));
+      behind.fire()
+      await go.promise
+      res.end('end')
+    }
+    const options = { deadlineMs: DEADLINE, maxBodyBytes: 3 }
+    const { app } = effectRoute(express, handler, options, undefined, [squeeze])
+    const headers = { ...bearing(7, 'op'), 'Accept-Encoding': 'gzip' }
+    const whole = plain(await listening(app), { headers })
+    await behind.promise
+    do await new Promise((resolve) => setImmediate(resolve))
+    while (sending?.writableNeedDrain)
+    vi.advanceTimersByTime(DEADLINE + 3 * PATIENCE)
+    go.fire()
+    expect(gunzipSync((await whole).body).toString()).toMatch(/end$/)
   })
 })

@@ -61,7 +61,7 @@ const http = [
       'if (id !== undefined && this.#taken.has(id)) {',
       'if (false) {',
     ],
-    ['what an effect did that threw is not told', '        this.#verdict.ended(known)\n', ''],
+    ['what an effect did that threw is not told', '        this.#verdict.ended(known, id)\n', ''],
   ]),
   ...mutantsOf('src/http/protect-handler.ts', [
     [
@@ -94,13 +94,18 @@ const http = [
   ...mutantsOf('src/express/capture.ts', [
     [
       'a handler that fails in the middle of its answer stays in flight',
-      '    if (this.#toldOfHead) this.#destroyed(undefined)\n',
+      '    if (this.#toldOfHead && error === undefined) this.#destroyed(undefined)\n',
       '',
     ],
     [
       'a server that closes ends the handlers that are at work',
+      'if (this.#toldOfHead && error',
+      'if (error',
+    ],
+    [
+      'a network that fails ends a handler that is at work',
+      'if (this.#toldOfHead && error === undefined) this',
       'if (this.#toldOfHead) this',
-      'this',
     ],
     [
       'the peer ends the handlers that have looked at their answer',
@@ -110,22 +115,18 @@ const http = [
 `,
       '',
     ],
-    [
-      'a client that does not read is cut before the deadline',
-      'if (!this.#waits) this.#cutBlocked()',
-      'this.#cutBlocked()',
-    ],
+  ]),
+  ...mutantsOf('src/express/patience.ts', [
+    ['a client that does not read is waited for', 'if (this.#isBehind) this.#onEnd()', ''],
     [
       'a client that falls behind after the deadline is waited for',
-      '    if (!this.#waits) this.#cutBlocked()\n',
-      '',
+      `this.#onEnd()
+    this.#isBehind = this.#res.writableNeedDrain`,
+      'this.#onEnd()',
     ],
-    ['a client that reads is cut at the deadline', 'if (!this.#blocked || this', 'if (this'],
-    [
-      'a cut at the deadline is taken for one of the handler',
-      '    this.#toldOfHead = false\n    this.#below',
-      '    this.#below',
-    ],
+    ['a client that reads is cut at the deadline', 'if (this.#isBehind) this', 'this'],
+    ['a client that has caught up is cut', '    this.#isBehind = false\n', ''],
+    ['a client is watched for ever', '    clearInterval(this.#clock)\n', ''],
   ]),
   ...mutantsOf('src/http/recording.ts', [
     [
