@@ -59,7 +59,8 @@ export interface FencingOptions<Req> {
    * For `protect: 'handler'`: whether an answer of that status is recorded as done (`true`) or
    * proves that nothing was done (`false`), so that the operation may be tried again. Where it
    * gives `undefined`: below 400 is done; 4xx and 503 prove that nothing was; others are errors.
-   * So let nothing answer 4xx or 503 for a handler that is still at work (a response time-out).
+   * So let nothing answer 4xx or 503 for a handler that is still at work (a response time-out), nor
+   * pass an error on for it: either is taken for its end.
    */
   readonly recordable?: ((status: number) => boolean | undefined) | undefined
   /** What an error (or the error status of a handler that is the effect) proves; `'unknown'`. */
@@ -76,8 +77,8 @@ export interface FencingOptions<Req> {
   /**
    * For `protect: 'handler'`: bodies up to this are recorded and replayed, in bytes; 1 MiB unless
    * told. A longer one is sent as it comes, with the verdict `passed`, and recorded as done
-   * without it. A client that is behind with reading it at the deadline, or later,
-   * is cut off: the handler must not wait for it.
+   * without it. A client that takes nothing of it for a second, past the deadline, is cut off:
+   * the handler must not wait for it.
    */
   readonly maxBodyBytes?: number | undefined
 }

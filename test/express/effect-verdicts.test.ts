@@ -73,6 +73,39 @@ describe.each(versions)('%s, the verdict on the answer', (_, express) => {
       expect([answer.status, answer.headers['fencing-verdict']]).toEqual([200, 'applied;highest=7'])
     })
 
+    it.each<[string, (bound: Parameters<Writer>[0]) => Promise<unknown>]>([
+      [
+        'followed by a write',
+        async (bound) => {
+          await bound.effect(throws(boom)).catch(() => {})
+          await bound.effect(throws(boom)).catch(() => {})
+          await bound.write(() => 1, { operationId: 'other' })
+        },
+      ],
+      [
+        'beside a write',
+        async (bound) => {
+          await bound.write(() => 1, { operationId: 'other' })
+          await bound.effect(throws(boom)).catch(() => {})
+        },
+      ],
+    ])('one that is caught, %s, is told: that is not hidden', async (_name, writes) => {
+      const { send } = writeRoute(express, async (bound, _req, res) => {
+        await writes(bound)
+        res.json({})
+      })
+      const answer = await send(7, 'op')
+      expect(answer.headers['fencing-verdict']).toBe('outcome_unknown;highest=7')
+    })
+
+    it('what is to be told must be a function here too', async () => {
+      const { send } = writeRoute(express, async (bound) => {
+        await bound.effect(async () => 1, { onEnded: 'log' as never })
+      })
+      const answer = await send(7, 'op')
+      expect([answer.status, answer.headers['fencing-verdict']]).toEqual([500, 'passed;highest=7'])
+    })
+
     it('one that took place stands behind a success, whatever it threw then', async () => {
       const { send } = writeRoute(express, async (bound, _req, res) => {
         await bound.effect(async () => 1n as never).catch(() => {})

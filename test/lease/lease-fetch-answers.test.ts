@@ -222,6 +222,19 @@ describe('a refusal whose body does not come', () => {
     })
   })
 
+  it('ends so at once, though the sending heeds no signal', async () => {
+    const reason = new Error('enough')
+    const mine = new AbortController()
+    const { response } = begun(412, 'stale')
+    await fetching(bench, [() => response], async (lease) => {
+      const at = Date.now()
+      const call = lease.fetch(PLACE, { ...POST, signal: mine.signal, timeoutMs: 5_000 })
+      setTimeout(() => mine.abort(reason), 1_000)
+      await expect(call).rejects.toBe(reason)
+      expect(Date.now() - at).toBe(1_000)
+    })
+  })
+
   it('leaves the body of any other answer its time', async () => {
     const { response } = begun(500, 'nonsense')
     let signal: AbortSignal | null | undefined

@@ -61,6 +61,7 @@ const http = [
       'if (id !== undefined && this.#taken.has(id)) {',
       'if (false) {',
     ],
+    ['what is told of an effect need not be a function', 'listens ? told : onEnded', 'told'],
     ['what an effect did that threw is not told', '        this.#verdict.ended(known, id)\n', ''],
   ]),
   ...mutantsOf('src/http/protect-handler.ts', [
