@@ -6,7 +6,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 // Bound at load time: fake timers in a user's tests must not stop his database.
 import { clearTimeout, setTimeout } from 'node:timers'
-import { StoreUnavailableError } from '../errors.ts'
+
+/** What waits so long may wait for itself. */
+const LONG_MS = 30_000
 
 /** Where units on one transaction line up: the transaction itself, or one effect within it. */
 interface Lane {
@@ -16,45 +18,42 @@ interface Lane {
   over: boolean
 }
 
-export class Turns {
-  readonly #lanes = new WeakMap<object, Lane>()
-  readonly #inside = new AsyncLocalStorage<Lane>()
-  /** As its errors name it. */
-  readonly #engine: string
-  readonly #maxWaitMs: number
+// Of all stores: two of them may join the same transaction, one inside the effect of the other.
+const lanes = new WeakMap<object, Lane>()
+const effects = new AsyncLocalStorage<Lane>()
 
-  constructor(engine: string, maxWaitMs: number) {
-    this.#engine = engine
-    this.#maxWaitMs = maxWaitMs
+export class Turns {
+  readonly #longMs: number
+
+  /** `longMs`: after how many milliseconds of waiting a process warning says so. */
+  constructor(longMs = LONG_MS) {
+    this.#longMs = longMs
   }
 
   /**
    * Runs `unit` once the earlier ones on `tx` have ended. One that is called by an effect on the
    * same transaction waits for that effect's earlier ones only, not for the effect itself. Where
-   * the effect has it called by somebody else (a queue, an event), that cannot be seen: the two
-   * wait for each other, until the longest wait is over.
+   * the effect has it called by somebody else (a queue, an event), that cannot be seen, and the two
+   * wait for each other: told by a warning only, since what waits may as well have to.
    * @throws TypeError where the effect that it is called by has ended
-   * @throws StoreUnavailableError where the turn does not come in time; nothing was done then
    */
   async take<T>(tx: object, unit: () => Promise<T>): Promise<T> {
     const lane = this.#laneOf(tx)
     if (lane.over) {
       throw new TypeError('the effect whose transaction this is has ended: await within inside it')
     }
-    return new Promise<T>((resolve, reject) => {
-      let withdrawn = false
-      const withdraw = () => {
-        withdrawn = true
-        const text = `the transaction was busy with another unit for ${this.#maxWaitMs} ms`
-        const advice = 'an effect calls within itself, and has nobody else do so for it'
-        reject(new StoreUnavailableError(`${this.#engine}: ${text}: ${advice}`))
-      }
-      const timer = setTimeout(withdraw, this.#maxWaitMs)
-      lane.last = lane.last.then(async () => {
-        clearTimeout(timer)
-        if (!withdrawn) await unit().then(resolve, reject)
-      })
+    const timer = setTimeout(warn, this.#longMs).unref()
+    const turn = lane.last.then(() => {
+      clearTimeout(timer)
+      return unit()
     })
+    lane.last = turn.catch(() => {})
+    return turn
+  }
+
+  /** How many effects on `tx` the caller is inside of, whoever runs them. */
+  depth(tx: object): number {
+    return [...enclosing()].filter((lane) => lane.tx === tx).length
   }
 
   /**
@@ -62,10 +61,10 @@ export class Turns {
    * did is part of the effect, or it is undone with it.
    */
   async inside<R>(tx: object, effect: () => R | Promise<R>): Promise<R> {
-    const outer = this.#inside.getStore()
+    const outer = effects.getStore()
     const lane: Lane = { tx, outer, last: Promise.resolve(), over: false }
     try {
-      return await this.#inside.run(lane, effect)
+      return await effects.run(lane, effect)
     } finally {
       for (let last: Promise<unknown> | undefined; last !== lane.last; await last) last = lane.last
       lane.over = true
@@ -73,13 +72,24 @@ export class Turns {
   }
 
   #laneOf(tx: object): Lane {
-    for (let lane = this.#inside.getStore(); lane !== undefined; lane = lane.outer) {
-      if (lane.tx === tx) return lane
-    }
-    const known = this.#lanes.get(tx)
+    for (const lane of enclosing()) if (lane.tx === tx) return lane
+    const known = lanes.get(tx)
     if (known !== undefined) return known
     const lane: Lane = { tx, outer: undefined, last: Promise.resolve(), over: false }
-    this.#lanes.set(tx, lane)
+    lanes.set(tx, lane)
     return lane
   }
+}
+
+/** The effects that the caller is inside of, the innermost first. */
+function* enclosing(): Generator<Lane> {
+  for (let lane = effects.getStore(); lane !== undefined; lane = lane.outer) yield lane
+}
+
+function warn(): void {
+  process.emitWarning(
+    'a call of within still waits for another one on its transaction: if that is the one whose' +
+      ' effect it is called for, they wait for each other; let the effect call within itself',
+    { type: 'WritefenceWarning', code: 'WRITEFENCE_WAITING' },
+  )
 }

@@ -137,6 +137,11 @@ const http = [
     ],
   ]),
   ...mutantsOf('src/http/answer-verdict.ts', [
+    [
+      'an effect that nobody knows of is hidden by another write',
+      "    if (this.#unknown.size > 0) return 'outcome_unknown'\n",
+      '',
+    ],
     ['report mode claims that it enforces', "this.#enforced ? known : { word: 'passed' }", 'known'],
     [
       'a write that runs on has passed',

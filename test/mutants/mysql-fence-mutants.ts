@@ -10,11 +10,9 @@ const units = mutantsOf('src/storage/mysql/mysql-unit.ts', [
       const record = { status: 'applied', generation, fingerprint, result: undefined } as const
       await this.#statements.putOperation(session, job, recorded, record, known)
     }
-    const { connection } = session
     const run = () => this.#turns.inside(connection, () => effect(connection))
 `,
-    `    const { connection } = session
-    const run = async () => {
+    `    const run = async () => {
       const encoded = await this.#turns.inside(connection, () => effect(connection))
       if (recorded !== undefined) {
         const record = { status: 'applied', generation, fingerprint, result: undefined } as const
@@ -34,7 +32,11 @@ const units = mutantsOf('src/storage/mysql/mysql-unit.ts', [
     '    await releaseOrLose(session, savepoint)\n',
     '',
   ],
-  ['a savepoint within takes the place of the one around it', '  savepoints += 1\n', ''],
+  [
+    'a savepoint within takes the place of the one around it',
+    "savepointOf('effect', this.#turns.depth(connection))",
+    "savepointOf('effect', 0)",
+  ],
   [
     'an effect whose transaction was undone is not run again',
     'isUndone(error) ? new',

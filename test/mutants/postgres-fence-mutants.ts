@@ -203,7 +203,7 @@ const fences = [
       'await scope.query(`ROLLBACK TO',
       'await scope.query(`SELECT 1 -- ROLLBACK TO',
     ],
-    ['a unit inside the effect of another takes its savepoint', 'joined += 1', 'joined += 0'],
+    ['a unit inside the effect of another takes its savepoint', 'this.#turns.depth(tx)', "''"],
     [
       'within waits for a lock for ever',
       'bounded(send(text, values), this.#timeoutMs, () => {})',

@@ -69,13 +69,18 @@ export const storageMutants: readonly Mutant[] = [
     ['a wait does not count', 'this.#maxWaitMs - (performance.now() - began)', 'this.#maxWaitMs'],
   ]),
   ...mutantsOf('src/storage/turns.ts', [
-    ['units on one transaction interleave', 'lane.last.then(async', 'Promise.resolve().then(async'],
-    ['after a unit that failed all fail', 'unit().then(resolve, reject)', 'unit().then(resolve)'],
-    ['a unit that was withdrawn runs all the same', 'if (!withdrawn) await', 'await'],
+    ['units on one transaction interleave', 'lane.last.then(()', 'Promise.resolve().then(()'],
+    ['after a unit that failed all fail', 'turn.catch(() => {})', 'turn'],
     [
-      'who waits for his own transaction does so for ever',
-      'const timer = setTimeout(withdraw, this.#maxWaitMs)',
-      'const timer = undefined',
+      'that a unit waits for itself is not told',
+      'setTimeout(warn, this.#longMs)',
+      'setTimeout(() => {})',
+    ],
+    ['a unit that runs for long is told of', '      clearTimeout(timer)\n', ''],
+    [
+      'stores do not know of the effects of each other',
+      '.filter((lane) => lane.tx === tx)',
+      '.slice(0, 1)',
     ],
     [
       'an effect ends before what it has started',
@@ -93,6 +98,6 @@ export const storageMutants: readonly Mutant[] = [
       'lane !== undefined; lane = lane.outer',
       'lane !== undefined; lane = undefined',
     ],
-    ['each unit has a lane of its own', '    this.#lanes.set(tx, lane)\n', ''],
+    ['each unit has a lane of its own', '    lanes.set(tx, lane)\n', ''],
   ]),
 ]

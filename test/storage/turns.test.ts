@@ -1,10 +1,10 @@
-import { describe, expect, it } from 'vitest'
-import { StoreUnavailableError } from 'writefence'
+import { once } from 'node:events'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { Turns } from '../../src/storage/turns.ts'
 
 /** What happens, in order; `step` is a unit of two steps with a wait between them. */
 function stage() {
-  const turns = new Turns('SQL', 60_000)
+  const turns = new Turns()
   const seen: string[] = []
   const step = (name: string) => async () => {
     seen.push(`${name} begins`)
@@ -40,27 +40,40 @@ describe('units on one transaction', () => {
   })
 })
 
-describe('a unit whose turn does not come', () => {
-  it('is withdrawn, so that an effect that waits for it goes on, and is never run', async () => {
-    const turns = new Turns('SQL', 20)
+describe('a unit that waits for long', () => {
+  const warned = () => once(process, 'warning').then(([warning]) => warning)
+
+  it('is told of, and waits on: what is ahead of it may take its time', async () => {
+    const turns = new Turns(5)
     const tx = {}
-    const seen: string[] = []
-    // Somebody who calls for others: nothing shows on whose behalf.
-    const queue: (() => void)[] = []
-    const dispatcher = setInterval(() => queue.shift()?.(), 1)
-    const effect = () =>
-      new Promise<unknown>((resolve) => {
-        const unit = () => turns.take(tx, async () => seen.push('inner'))
-        queue.push(() => resolve(unit().catch((error: unknown) => error)))
-      })
-    const answer = await turns.take(tx, () => turns.inside(tx, effect))
-    clearInterval(dispatcher)
-    expect(answer).toBeInstanceOf(StoreUnavailableError)
-    expect(answer).toMatchObject({
-      message: expect.stringContaining('SQL: the transaction was busy with another unit for 20 ms'),
-    })
-    await turns.take(tx, async () => seen.push('next'))
-    expect(seen).toEqual(['next'])
+    const warning = warned()
+    const [first] = [turns.take(tx, () => warning)]
+    expect(await turns.take(tx, async () => 'second')).toBe('second')
+    expect(await first).toMatchObject({ code: 'WRITEFENCE_WAITING' })
+  })
+
+  it('is told of once it has begun no more', async () => {
+    const turns = new Turns(5)
+    const told = vi.fn()
+    process.on('warning', told)
+    onTestFinished(() => void process.off('warning', told))
+    await turns.take({}, () => new Promise((resolve) => setTimeout(resolve, 20)))
+    expect(told).not.toHaveBeenCalled()
+  })
+})
+
+describe('how deep in effects on its transaction a unit is', () => {
+  it('counts those of other stores, and none on other transactions', async () => {
+    const [one, other] = [new Turns(), new Turns()]
+    const [tx, elsewhere] = [{}, {}]
+    expect(one.depth(tx)).toBe(0)
+    await one.inside(tx, () =>
+      other.take(tx, () =>
+        other.inside(tx, async () => {
+          expect([one.depth(tx), other.depth(tx), one.depth(elsewhere)]).toEqual([2, 2, 0])
+        }),
+      ),
+    )
   })
 })
 

@@ -29,7 +29,7 @@ import { FENCE_SCHEMA } from './mysql-schema.ts'
 import type { MysqlSession } from './mysql-session.ts'
 import { MysqlTables } from './mysql-tables.ts'
 import { MysqlTransactions } from './mysql-transactions.ts'
-import { EffectLost, MysqlUnitRunner, newSavepoint } from './mysql-unit.ts'
+import { EffectLost, MysqlUnitRunner, savepointOf } from './mysql-unit.ts'
 
 /**
  * The fence in the database that the effects go to: check, fence, record and effect in one
@@ -46,7 +46,7 @@ export class MysqlFenceStore<Connection extends MysqlConnection = MysqlConnectio
   readonly #tables: MysqlTables
   readonly #statements: MysqlFenceStatements
   readonly #runner: MysqlUnitRunner<Connection>
-  readonly #turns: Turns
+  readonly #turns = new Turns()
   readonly #jobs: JobTurns
   readonly #effectTimeoutMs: number
 
@@ -56,7 +56,6 @@ export class MysqlFenceStore<Connection extends MysqlConnection = MysqlConnectio
     const settings = checkMysqlOptions(options, 'fence')
     this.#effectTimeoutMs = checkDuration('effectTimeoutMs', options.effectTimeoutMs ?? 30_000)
     this.#tables = new MysqlTables(FENCE_SCHEMA, settings)
-    this.#turns = new Turns('MySQL', settings.timeoutMs)
     this.#jobs = new JobTurns('MySQL', settings.timeoutMs)
     const longestMs = Math.max(settings.timeoutMs, this.#effectTimeoutMs)
     this.#transactions = new MysqlTransactions(pool, this.#tables, settings, longestMs)
@@ -113,7 +112,7 @@ export class MysqlFenceStore<Connection extends MysqlConnection = MysqlConnectio
   async #join<A, R>(tx: Connection, unit: Unit<Connection, 'async', A, R>): Promise<Done<A, R>> {
     this.#transactions.assertOpen()
     const session = this.#transactions.join(tx)
-    const savepoint = newSavepoint()
+    const savepoint = savepointOf('unit', this.#turns.depth(tx))
     try {
       if (!(await session.savepoint(savepoint))) {
         throw new TypeError('within needs a connection inside a transaction: begin it first')

@@ -92,13 +92,13 @@ export class MysqlUnitRunner<Connection extends MysqlConnection> {
   ): Promise<EffectDone<R>> {
     if (effect === undefined) throw new Error('the unit asks for an effect that it does not have')
     const recorded = unrecorded ? undefined : operationId
-    const savepoint = newSavepoint()
+    const { connection } = session
+    const savepoint = savepointOf('effect', this.#turns.depth(connection))
     await session.savepoint(savepoint)
     if (recorded !== undefined) {
       const record = { status: 'applied', generation, fingerprint, result: undefined } as const
       await this.#statements.putOperation(session, job, recorded, record, known)
     }
-    const { connection } = session
     const run = () => this.#turns.inside(connection, () => effect(connection))
     let encoded: Awaited<ReturnType<typeof run>>
     try {
@@ -119,12 +119,12 @@ export class MysqlUnitRunner<Connection extends MysqlConnection> {
   }
 }
 
-let savepoints = 0
-
-/** A name of its own: one that is set again inside its own savepoint would take its place. */
-export function newSavepoint(): string {
-  savepoints += 1
-  return `writefence_${savepoints}`
+/**
+ * Another name for each level of effects within effects: one that is set again inside its own
+ * savepoint would take its place. The same one each time, since servers keep account of statements.
+ */
+export function savepointOf(what: 'unit' | 'effect', depth: number): string {
+  return `writefence_${what}_${depth}`
 }
 
 /** @throws EffectLost where nothing is left to undo, StoreUnavailableError where it cannot tell */

@@ -74,7 +74,7 @@ export class PostgresFenceStore<Client extends PostgresQueryable = PostgresQuery
   readonly #now: (() => number) | undefined
   readonly #timeoutMs: number
   readonly #effectTimeoutMs: number
-  readonly #turns: Turns
+  readonly #turns = new Turns()
   readonly #jobs: JobTurns
 
   /** @throws TypeError or RangeError naming the option; the database is not asked yet */
@@ -85,7 +85,6 @@ export class PostgresFenceStore<Client extends PostgresQueryable = PostgresQuery
     this.#now = options.now
     this.#timeoutMs = checkTimeout('timeoutMs', options.timeoutMs ?? 5000)
     this.#effectTimeoutMs = checkTimeout('effectTimeoutMs', options.effectTimeoutMs ?? 30_000)
-    this.#turns = new Turns('PostgreSQL', this.#timeoutMs)
     this.#jobs = new JobTurns('PostgreSQL', this.#timeoutMs)
     this.#transactions = new PostgresTransactions(pool, {
       component: FENCE_TABLES,
@@ -197,7 +196,9 @@ export class PostgresFenceStore<Client extends PostgresQueryable = PostgresQuery
   #joined(tx: Client): UnitScope<Client> {
     const send = queryOf(tx)
     const query: Query = (text, values) => bounded(send(text, values), this.#timeoutMs, () => {})
-    const savepoint = newSavepoint()
+    // Another name for each level of effects within effects, and the same one each time: what
+    // servers keep of statements must not grow with the calls.
+    const savepoint = `${UNIT_SAVEPOINT}_${this.#turns.depth(tx)}`
     return {
       tx,
       savepoint,
@@ -232,12 +233,4 @@ export class PostgresFenceStore<Client extends PostgresQueryable = PostgresQuery
   #statements(query: Query): PostgresFenceStatements {
     return fenceStatements(this.#sql, query, this.#now)
   }
-}
-
-let joined = 0
-
-/** Of a unit that joins: it may be one inside the effect of another, in the same transaction. */
-function newSavepoint(): string {
-  joined += 1
-  return `${UNIT_SAVEPOINT}_${joined}`
 }
