@@ -62,7 +62,10 @@ export class AnswerVerdict {
   }
 
   /** What is known of an effect, whatever error it ended with. One without an id stays unknown. */
-  ended(ended: 'applied' | 'not_applied' | 'unknown', operationId: string | undefined): void {
+  ended(
+    ended: 'applied' | 'not_applied' | 'unknown' | undefined,
+    operationId: string | undefined,
+  ): void {
     if (ended === 'unknown') this.#unknown.add(operationId ?? Symbol('unnamed'))
     if (ended !== 'applied') return
     this.#unknown.delete(operationId)

@@ -70,7 +70,7 @@ async function runHandler<Req>(
   const hold = exchange.hold(settings.maxBodyBytes)
   run.hold = hold
   // Past its deadline the operation is in the way of newer generations: no client may prolong that.
-  late.addEventListener('abort', () => hold.waitNoMore(), { once: true })
+  late.addEventListener('abort', () => hold.waitNoMore())
   exchange.proceed()
   const answer = await hold.ended
   const ending = endingOf(answer.status, settings)
@@ -84,13 +84,13 @@ async function runHandler<Req>(
 /** What a status proves. 503 is how an application says that it did not take the request on. */
 function endingOf<Req>(
   status: number,
-  { recordable, errorsMean }: FencingSettings<Req>,
+  { recordable }: FencingSettings<Req>,
 ): NonNullable<Run['ending']> {
   const said = recordable?.(status)
   if (said !== undefined) return said ? 'applied' : 'not_applied'
   if (status < 400) return 'applied'
   if (status < 500 || status === 503) return 'not_applied'
-  return errorsMean === 'unknown' ? 'error' : 'not_applied'
+  return 'error'
 }
 
 /** The handler has run, and the effect ended with an error: its own, or that of the settling. */
@@ -120,6 +120,6 @@ function afterRun<Tx, Mode extends StoreMode>(
     // On record as done, without an answer that the codec can spell.
     publishFault({ fault: 'not_recorded', scope, ...known, error })
     verdict.outcome({ status: 'applied', highestGeneration: generation }, operationId)
-  } else if (ended !== undefined) verdict.ended(ended, operationId)
+  } else verdict.ended(ended, operationId)
   hold.release()
 }

@@ -127,14 +127,14 @@ export class RequestFence<Tx, Mode extends StoreMode> extends BoundFence<Tx, Mod
     try {
       const { deadlineMs, onUnknown, errorsMean, afterOverdue } = this.#defaults
       const defaults = { deadlineMs, onUnknown, errorsMean, afterOverdue } as EffectOptions<R>
-      const { onEnded } = options ?? {}
-      const told = (ended: EffectEnd) => {
+      const { onEnded = () => {} } = options ?? {}
+      const tells = (ended: EffectEnd) => {
         call.ended(ended)
-        return onEnded?.(ended)
+        return onEnded(ended)
       }
       // What is no function is left for the guard to refuse.
-      const listens = onEnded === undefined || typeof onEnded === 'function'
-      const given = { ...defaults, ...options, onEnded: listens ? told : onEnded }
+      const told = typeof onEnded === 'function' ? tells : onEnded
+      const given = { ...defaults, ...options, onEnded: told }
       return call.done(await super.effect(perform, given, override))
     } catch (error) {
       throw call.failed(error)

@@ -125,7 +125,8 @@ describe.each(versions)(
       const { late, post, guard, handled, runs } = timingOut(express)
       const told = decisions()
       expect(await late('/handler', bearing(7, 'op'))).toEqual(TOO_LATE)
-      expect(await handled).toMatchObject({ code: 'not_applied' })
+      const message = 'it was answered before the handler ran'
+      expect(await handled).toMatchObject({ code: 'not_applied', message })
       expect([runs(), seen]).toEqual([0, []])
       expect(told.at(-1)).toMatchObject({ verb: 'effect', decision: 'failed' })
       expect(await guard.inspect('job')).toMatchObject({ inFlight: 0, overdue: 0, unknown: 0 })

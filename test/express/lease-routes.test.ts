@@ -63,7 +63,8 @@ describe.each(versions)('%s, leaseRoutes', (_, express) => {
       '30',
     ])
     expect(JSON.stringify(held.body)).not.toContain('f00d')
-    expect((await post('/leases/a%2Fb/renew', { ...key, ttlMs: 500 })).status).toBe(200)
+    const renewed = await post('/leases/a%2Fb/renew', { ...key, ttlMs: 500 })
+    expect([renewed.status, renewed.body.status]).toEqual([200, 'renewed'])
     const lost = await post('/leases/a%2Fb/complete', { ...key, generation: 2 })
     expect([lost.status, lost.body.status]).toEqual([412, 'lost'])
     expect((await post('/leases/a%2Fb/complete', key)).body).toEqual({

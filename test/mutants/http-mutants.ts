@@ -61,13 +61,17 @@ const http = [
       'if (id !== undefined && this.#taken.has(id)) {',
       'if (false) {',
     ],
-    ['what is told of an effect need not be a function', 'listens ? told : onEnded', 'told'],
+    [
+      'what is told of an effect need not be a function',
+      "typeof onEnded === 'function' ? tells : onEnded",
+      'tells',
+    ],
     ['what an effect did that threw is not told', '        this.#verdict.ended(known, id)\n', ''],
   ]),
   ...mutantsOf('src/http/protect-handler.ts', [
     [
       'newer generations wait for the client of an older one',
-      "  late.addEventListener('abort', () => hold.waitNoMore(), { once: true })\n",
+      "  late.addEventListener('abort', () => hold.waitNoMore())\n",
       '',
     ],
     [
@@ -81,11 +85,7 @@ const http = [
       "if (status < 500) return 'applied'",
     ],
     ['503 proves nothing', 'if (status < 500 || status === 503)', 'if (status < 500)'],
-    [
-      'every error proves that nothing was done',
-      "return errorsMean === 'unknown' ? 'error' : 'not_applied'",
-      "return 'not_applied'",
-    ],
+    ['every error proves that nothing was done', "  return 'error'", "return 'not_applied'"],
     [
       'success is answered for what another attempt settled',
       'if (cause || error instanceof WriteRefusedError) {',
