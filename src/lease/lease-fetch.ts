@@ -145,7 +145,7 @@ async function tryOnce(holding: Holding, send: Fetch, request: Prepared): Promis
   try {
     const ends = AbortSignal.any([signal, late.signal])
     response = await send(request.url, { ...request.init, signal: ends })
-    error = await refusalIn(response, holding, request, ends)
+    error = await refusalIn(response, holding, request, late.signal)
   } catch (failure) {
     if (signal.aborted) throw signal.reason
     // Whether it arrived is not known: under the same operation id it can be sent again.
@@ -170,7 +170,7 @@ async function refusalIn(
   response: Response,
   { lease }: Holding,
   { operationId, signal }: Prepared,
-  ends: AbortSignal,
+  late: AbortSignal,
 ): Promise<WriteRefusedError | StoreUnavailableError | undefined> {
   const verdict = parseFencingVerdict(response.headers.get(FENCING_VERDICT))
   if (verdict === undefined) return undefined
@@ -179,7 +179,7 @@ async function refusalIn(
   const { jobId, generation } = lease
   const sent = { jobId, generation, operationId, highestGeneration }
   const waitMs = readRetryAfter(response.headers)
-  const text = await textBefore(ends, response).catch(() => signal.throwIfAborted())
+  const text = await textBefore(late, response).catch(() => signal.throwIfAborted())
   const type = response.headers.get('Content-Type')
   const problem = text === undefined ? undefined : parseProblem(type, text)
   if (problem?.code === word) return problemError(problem, sent, waitMs)
@@ -189,11 +189,11 @@ async function refusalIn(
 }
 
 /** Not left to `fetch`: one that is passed in may not end what it reads when it is told to. */
-function textBefore(ends: AbortSignal, response: Response): Promise<string> {
+function textBefore(late: AbortSignal, response: Response): Promise<string> {
   return new Promise((resolve, reject) => {
-    const giveUp = () => reject(ends.reason)
-    if (ends.aborted) giveUp()
-    ends.addEventListener('abort', giveUp)
+    const giveUp = () => reject(late.reason)
+    if (late.aborted) giveUp()
+    late.addEventListener('abort', giveUp)
     response.text().then(resolve, reject)
   })
 }

@@ -250,7 +250,7 @@ const run = [
       'if (!isProblemCode(word) || response.status !== problemStatus(word)) return undefined',
       'if (response !== undefined || !isProblemCode(word)) return undefined',
     ],
-    ['a refusal without an end is waited for', "    ends.addEventListener('abort', giveUp)\n", ''],
+    ['a refusal without an end is waited for', "    late.addEventListener('abort', giveUp)\n", ''],
     ['a refusal that breaks off is taken for none', '.catch(() => signal.throwIfAborted())', ''],
     ['what is final is tried again', 'again: error.retryable || harmless', 'again: true'],
   ]),
