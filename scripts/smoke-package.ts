@@ -38,8 +38,9 @@ function install(project: string): void {
   const allowed = [
     /^dist\/.+\.(js|d\.ts)$/,
     /^docs\/.+\.(md|svg)$/,
+    /^examples\/.+\.ts$/,
     /^sql\/[a-z]+\.sql$/,
-    /^((CHANGELOG|README)\.md|LICENSE|package\.json)$/,
+    /^((CHANGELOG|CONTRIBUTING|README|SECURITY)\.md|LICENSE|package\.json)$/,
   ]
   const strange = packed.files
     .map((file) => file.path)
