@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type EffectOptions, NotAppliedError } from 'writefence'
 import { failure, intent } from '../../src/conformance/fence-destination.ts'
 import { faultyDestination } from '../support/faulty-destination.ts'
@@ -32,6 +32,13 @@ describe('onEnded is told', () => {
     ['an error that is one', throws(boom), { errorsMean: 'not_applied' }, 'not_applied'],
   ])('what %s means, once', async (_, perform, options, told) => {
     expect((await ended(new SqliteDestination(), perform, options)).told).toEqual([told])
+  })
+
+  it('nothing where there is none, and nobody is warned', async () => {
+    const warned = vi.spyOn(process, 'emitWarning')
+    onTestFinished(() => warned.mockRestore())
+    await new SqliteDestination().guard.effect(intent(1, 'x'), async () => 1)
+    expect(warned).not.toHaveBeenCalled()
   })
 
   it('that an effect without an id took place, of which no record is left', async () => {
