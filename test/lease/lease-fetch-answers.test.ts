@@ -211,7 +211,7 @@ describe('a refusal whose body does not come', () => {
     const reason = new Error('enough')
     const mine = new AbortController()
     const { response, breakOff } = begun(412, 'stale')
-    await fetching(bench, [() => response], async (lease) => {
+    const { outcome } = await fetching(bench, [() => response], async (lease) => {
       const call = lease.fetch(PLACE, { ...POST, signal: mine.signal })
       setTimeout(() => {
         mine.abort(reason)
@@ -220,6 +220,7 @@ describe('a refusal whose body does not come', () => {
       await expect(call).rejects.toBe(reason)
       lease.assertHeld()
     })
+    expect(outcome).toMatchObject({ status: 'completed' })
   })
 
   it('is told, if it has come, though the call was given up before', async () => {
