@@ -4,7 +4,7 @@ import { inspect } from 'node:util'
 import { AttemptSupersededError, NotAppliedError } from '../errors.ts'
 import { publishFault } from '../events.ts'
 import { encodeResult } from './codec.ts'
-import type { EffectOptions, EffectPlan } from './effect.ts'
+import type { EffectEnd, EffectPlan } from './effect.ts'
 import type { JobKey, StoreMode } from './fence-store.ts'
 import { applied, type Outcome, refusal, reportRuling } from './outcome.ts'
 import type { Ending } from './settle.ts'
@@ -79,9 +79,9 @@ export function provenBy<Tx, Mode extends StoreMode, R>(
 /** What `onEnded` throws, or rejects with, is a process warning: the caller gets what he would. */
 export function tellEnd<Tx, Mode extends StoreMode, R>(
   { onEnded }: EffectPlan<Tx, Mode, R>,
-  ...ended: Parameters<NonNullable<EffectOptions<R>['onEnded']>>
+  ended: EffectEnd,
 ): void {
-  const told = (async () => onEnded?.(...ended))()
+  const told = (async () => onEnded?.(ended))()
   told.catch((error: unknown) => {
     process.emitWarning(`onEnded threw: ${inspect(error)}`, { code: 'WRITEFENCE_ON_ENDED' })
   })

@@ -31,6 +31,9 @@ export type Finding<R> =
   | { readonly status: 'not_applied' }
   | { readonly status: 'unknown' }
 
+/** Whether an effect took place, as far as it is known once it has ended. */
+export type EffectEnd = 'applied' | 'not_applied' | 'unknown'
+
 /** How an effect elsewhere is run, and what is done where its outcome is not known. */
 export interface EffectOptions<R> {
   /** From the reservation until the operation is overdue, in milliseconds; 60 000 unless told. */
@@ -54,7 +57,7 @@ export interface EffectOptions<R> {
    * operation took place, as far as it is known now. So also where `perform` has thrown; `applied`
    * with an error is a result that cannot be spelled.
    */
-  readonly onEnded?: ((ended: 'applied' | 'not_applied' | 'unknown') => void) | undefined
+  readonly onEnded?: ((ended: EffectEnd) => void) | undefined
 }
 
 /** The effect and what is needed around it, checked. */

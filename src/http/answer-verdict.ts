@@ -1,3 +1,4 @@
+import type { EffectEnd } from '../guard/effect.ts'
 import type { Outcome } from '../guard/outcome.ts'
 import {
   FENCING_VERDICT,
@@ -62,10 +63,7 @@ export class AnswerVerdict {
   }
 
   /** What is known of an effect, whatever error it ended with. One without an id stays unknown. */
-  ended(
-    ended: 'applied' | 'not_applied' | 'unknown' | undefined,
-    operationId: string | undefined,
-  ): void {
+  ended(ended: EffectEnd | undefined, operationId: string | undefined): void {
     if (ended === 'unknown') this.#unknown.add(operationId ?? Symbol('unnamed'))
     if (ended !== 'applied') return
     this.#unknown.delete(operationId)

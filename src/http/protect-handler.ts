@@ -2,7 +2,7 @@
 
 import { AttemptSupersededError, NotAppliedError, WriteRefusedError } from '../errors.ts'
 import { publishFault } from '../events.ts'
-import type { EffectContext } from '../guard/effect.ts'
+import type { EffectContext, EffectEnd } from '../guard/effect.ts'
 import type { StoreMode } from '../guard/fence-store.ts'
 import type { Outcome } from '../guard/outcome.ts'
 import type { AnswerVerdict } from './answer-verdict.ts'
@@ -16,7 +16,7 @@ interface Run {
   hold?: Hold
   ending?: 'applied' | 'not_applied' | 'error'
   /** What is known of it now, an earlier attempt that nobody has settled included. */
-  ended?: 'applied' | 'not_applied' | 'unknown'
+  ended?: EffectEnd
 }
 
 /**
@@ -37,7 +37,7 @@ export async function protectHandler<Tx, Mode extends StoreMode, Req>(
     return runHandler(run, exchange, settings, signal)
   }
   const { deadlineMs, onUnknown, errorsMean, afterOverdue } = settings
-  const onEnded = (ended: NonNullable<Run['ended']>): void => {
+  const onEnded = (ended: EffectEnd): void => {
     run.ended = ended
   }
   const options = { deadlineMs, onUnknown, errorsMean, afterOverdue, onEnded }

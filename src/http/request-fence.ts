@@ -1,7 +1,7 @@
 import type { RequestRefusedError } from '../errors.ts'
 import type { Apply } from '../guard/apply.ts'
 import { BoundFence, type Override } from '../guard/bound-fence.ts'
-import type { EffectContext, EffectOptions } from '../guard/effect.ts'
+import type { EffectContext, EffectEnd, EffectOptions } from '../guard/effect.ts'
 import type { FenceState } from '../guard/fence-state.ts'
 import type { Answer, JobKey, StoreMode } from '../guard/fence-store.ts'
 import type { WriteIntent } from '../guard/intent.ts'
@@ -25,8 +25,6 @@ type EffectDefaults = Pick<
   EffectOptions<unknown>,
   'deadlineMs' | 'onUnknown' | 'errorsMean' | 'afterOverdue'
 >
-
-type EffectEnd = Parameters<NonNullable<EffectOptions<unknown>['onEnded']>>[0]
 
 /**
  * The guard's verbs for one request: token, operation id, fingerprint and scope are filled in.

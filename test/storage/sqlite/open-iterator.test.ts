@@ -19,6 +19,20 @@ describe('an iterator that is left open on the handle', () => {
     return rows
   }
 
+  /** A write whose effect takes all the time that there is, and leaves one. */
+  async function tooLong() {
+    const advance = stopMonotonicTime()
+    const { d, other } = fileDestination(SOON)
+    await d.write(intent(1, 'old'))
+    const left: IterableIterator<unknown>[] = []
+    const call = d.guard.write(intent(1, 'x'), (tx) => {
+      d.appends('x')(tx)
+      advance(30)
+      left.push(leave(tx))
+    })
+    return { d, other, left, call }
+  }
+
   it.each([undefined, 'named'])('by an effect (%s) costs only its own write', async (named) => {
     stopMonotonicTime()
     const { d, other } = fileDestination()
@@ -47,15 +61,7 @@ describe('an iterator that is left open on the handle', () => {
   })
 
   it('by an effect for too long: the write is withdrawn, and says what held it', async () => {
-    const advance = stopMonotonicTime()
-    const { d } = fileDestination(SOON)
-    await d.write(intent(1, 'old'))
-    const left: IterableIterator<unknown>[] = []
-    const call = d.guard.write(intent(1, 'x'), (tx) => {
-      d.appends('x')(tx)
-      advance(30)
-      left.push(leave(tx))
-    })
+    const { d, left, call } = await tooLong()
     const cause = { message: expect.stringContaining('busy executing a query') }
     expect(await failure(call)).toMatchObject({ code: 'store_unavailable', cause })
     left[0]?.return?.()
@@ -64,15 +70,7 @@ describe('an iterator that is left open on the handle', () => {
   })
 
   it('by an effect: its transaction is over at once, and takes in nothing else', async () => {
-    const advance = stopMonotonicTime()
-    const { d, other } = fileDestination(SOON)
-    await d.write(intent(1, 'old'))
-    const left: IterableIterator<unknown>[] = []
-    const call = d.guard.write(intent(1, 'x'), (tx) => {
-      d.appends('x')(tx)
-      advance(30)
-      left.push(leave(tx))
-    })
+    const { d, other, left, call } = await tooLong()
     await failure(call)
     expect(d.db.inTransaction).toBe(false)
     // The lock is free again, though the iterator is still open.
